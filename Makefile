@@ -1,0 +1,57 @@
+# Everything from a bare Python 3.11 and make; each target sets up what it needs in .venv.
+# make PYTHON=python3.13 picks another interpreter.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench e2e lock clean
+
+help:
+	@echo "make demo   a backfill on this machine: killed, resumed, refused, approved"
+	@echo "make test   lint, then all tests"
+	@echo "make lint   ruff, mypy, import directions"
+	@echo "make bench  the benchmarks"
+	@echo "make e2e    the end-to-end tests"
+	@echo "make lock   write requirements/*.lock from pyproject.toml"
+	@echo "make clean  remove .venv and everything built"
+
+demo: $(READY)
+	$(BIN)/trueup demo
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)
+	$(BIN)/python -m bench
+
+e2e: $(READY)
+	@if [ -d tests/e2e ]; then $(BIN)/python -m pytest tests/e2e; \
+	else echo "There are no end-to-end tests yet: tests/e2e is absent."; fi
+
+lock: $(READY)
+	bash requirements/lock.sh $(LOCK_ARGS)
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf src/*.egg-info
+
+# The stamp comes last, so that an interrupted set-up starts again.
+# No build isolation: the lock holds the build backend, and nothing is fetched without a hash.
+$(READY): pyproject.toml requirements/dev.lock requirements/data.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "trueup needs Python 3.11 or newer; '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)."; \
+	    echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --no-build-isolation -r requirements/data.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
