@@ -1,0 +1,35 @@
+"""Partitioned backfills and reconciliations on AWS that can be stopped, resumed and trusted."""
+
+from trueup.jobs import (
+    Backfill,
+    Batch,
+    Context,
+    Outcome,
+    Output,
+    Partition,
+    Range,
+    RangeOutcome,
+    Reject,
+    Skip,
+    Superseded,
+    Throttled,
+    Transient,
+    Window,
+)
+
+__all__ = [
+    "Backfill",
+    "Batch",
+    "Context",
+    "Outcome",
+    "Output",
+    "Partition",
+    "Range",
+    "RangeOutcome",
+    "Reject",
+    "Skip",
+    "Superseded",
+    "Throttled",
+    "Transient",
+    "Window",
+]

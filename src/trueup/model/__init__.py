@@ -1,0 +1,1 @@
+"""The values that cross a boundary. This package knows nobody."""

@@ -1,0 +1,301 @@
+"""What `job.yaml` declares (design, section 7). `trueup.jobfile` reads it and names lines in its refusals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from trueup.model.base import Name, Value
+
+Positive = Annotated[int, Field(ge=1, strict=True)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+KeyName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class Guard(StrEnum):
+    """What protects the target from a task that should be dead."""
+
+    FENCE = "fence"
+    TRANSACTION = "transaction"
+    KEY = "key"
+    NONE = "none"
+
+    @property
+    def cannot_prevent(self) -> str:
+        """What this guard does not hold back; the plan and the gate print it."""
+        return _CANNOT_PREVENT[self]
+
+
+_CANNOT_PREVENT = {
+    Guard.FENCE: "a late write of a row that the newer task has yet to write; it is overwritten then",
+    Guard.TRANSACTION: "nothing inside the target; effects outside its transaction",
+    Guard.KEY: "a second application by a target that forgets keys sooner than a task can freeze",
+    Guard.NONE: "a task that should be dead writing over newer data",
+}
+
+
+class DatePartitions(Value):
+    """One partition for each hour, day, week, month or year of the window, in a time zone.
+
+    `seconds`, here and below: the work in one partition where neither `count` nor the job's history says.
+    """
+
+    by: Literal["date"]
+    unit: Literal["hour", "day", "week", "month", "year"] = "day"
+    timezone: str = "UTC"
+    input: str | None = None
+    empty: Literal["refused", "allowed"] = "refused"
+    seconds: Seconds = 10.0
+
+
+class KeyRangePartitions(Value):
+    """Ranges of a key: integers in steps of `size`, or text cut at the `splits`."""
+
+    by: Literal["key-range"]
+    key: KeyName = "id"
+    type: Literal["integer", "text"] = "integer"
+    size: Positive | None = None
+    splits: tuple[str, ...] = ()
+    input: str | None = None
+    empty: Literal["refused", "allowed"] = "allowed"
+    seconds: Seconds = 10.0
+
+    @model_validator(mode="after")
+    def _one_way_to_cut(self) -> Self:
+        if self.type == "integer" and (self.size is None or self.splits):
+            raise ValueError("integer keys are cut by `size`: give `size`, and no `splits`")
+        if self.type == "text" and self.size is not None:
+            raise ValueError("text keys are cut at `splits`: give `splits`, and no `size`")
+        if any(after <= before for before, after in pairwise(self.splits)):
+            raise ValueError("the splits must ascend, by code point, and each be there once: sort them")
+        return self
+
+
+class ListPartitions(Value):
+    """One partition for each item: of the job file, or of the request's keys."""
+
+    by: Literal["list"]
+    key: KeyName = "item"
+    items: tuple[str, ...] = ()
+    input: str | None = None
+    empty: Literal["refused", "allowed"] = "refused"
+    seconds: Seconds = 10.0
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        twice = [item for item, count in Counter(self.items).items() if count > 1]
+        if twice:
+            raise ValueError(f"{twice[0]!r} is among the items twice: name each once")
+        return self
+
+
+class S3PrefixPartitions(Value):
+    """One partition for each object under an S3 prefix; its size says how much work it is."""
+
+    by: Literal["s3-prefix"]
+    key: KeyName = "object"
+    prefix: Annotated[str, Field(pattern=r"^s3://[^/]+/.*$")]
+    suffix: str = ""
+    empty: Literal["refused", "allowed"] = "refused"
+    seconds: Seconds = 10.0
+
+
+class JobPartitions(Value):
+    """The job's own `partitions(window)` hook names them; it runs as a task under the read role."""
+
+    by: Literal["job"]
+    key: KeyName = "item"
+    empty: Literal["refused", "allowed"] = "refused"
+    seconds: Seconds = 10.0
+
+
+Partitioning = Annotated[
+    DatePartitions | KeyRangePartitions | ListPartitions | S3PrefixPartitions | JobPartitions,
+    Field(discriminator="by"),
+]
+
+
+class Target(Value):
+    """What the job writes, and what protects it from a task that should be dead."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    guard: Guard
+
+
+class BatchSettings(Value):
+    """How many records a batch should have, and how long one should and may take, in seconds."""
+
+    size: Positive = 1000
+    target_seconds: Seconds = 5.0
+    maximum_seconds: Seconds = 20.0
+
+
+class TaskSettings(Value):
+    """The container: CPU units, memory in MiB, the minutes that a task should run, how it is awaited."""
+
+    cpu: Literal[256, 512, 1024, 2048, 4096, 8192, 16384] = 256
+    memory: Annotated[int, Field(ge=512, le=122880)] = 512
+    minutes: Annotated[float, Field(gt=0, le=10080)] = 15.0
+    wait: Literal["exit", "callback"] = "exit"
+    stop_seconds: Annotated[int, Field(ge=2, le=120)] = 30
+    no_progress_seconds: Seconds = 600.0
+
+
+class Limits(Value):
+    """How much of the world a run may use. Rates are the whole run's."""
+
+    max_concurrency: Annotated[int, Field(ge=1, le=10_000)] = 16
+    records_per_second: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+
+class ErrorSettings(Value):
+    """How many records of a partition may be rejected, or refused by the sink, before it is REJECTED."""
+
+    rejects: Annotated[int, Field(ge=0)] = 0
+
+
+class AbortRule(Value):
+    """A bound on the whole run: when `of` exceeds `above` in its `unit`, the run drains and ends ABORTED."""
+
+    of: Literal["failedPartitions", "consecutiveFailures", "rejects", "dollars", "hours"]
+    above: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    unit: Literal["count", "percent", "usd", "hours"] = "count"
+    minimum: Annotated[int, Field(ge=1)] = 1
+
+
+class Approval(Value):
+    """Who has to agree before anything is written, and how long the agreement holds."""
+
+    required: bool = False
+    roles: tuple[str, ...] = ()
+    expires_hours: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 24.0
+    canary: Annotated[int, Field(ge=0)] = 0
+
+
+class Secrets(Value):
+    """Names of secrets by mode: what a rehearsal may know, and what a writing task may know."""
+
+    read: dict[str, str] = Field(default_factory=dict)
+    write: dict[str, str] = Field(default_factory=dict)
+
+
+class JobFile(Value):
+    """A job, as declared in `containers/<image>/job.yaml`."""
+
+    name: Name
+    kind: Literal["backfill"] = "backfill"
+    job_class: str | None = Field(
+        default=None, alias="class", pattern=r"^[A-Za-z0-9_.]+:[A-Za-z_][A-Za-z0-9_]*$"
+    )
+    command: tuple[str, ...] | None = None
+    description: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    secrets: Secrets = Secrets()
+    partitions: Partitioning
+    order: Literal["heaviest", "oldest", "newest"] = "heaviest"
+    target: Target
+    batch: BatchSettings = BatchSettings()
+    task: TaskSettings = TaskSettings()
+    limits: Limits = Limits()
+    errors: ErrorSettings = ErrorSettings()
+    abort: tuple[AbortRule, ...] = ()
+    approval: Approval = Approval()
+    verify: Name | None = None
+
+    @property
+    def has_dry_run(self) -> bool:
+        """Whether a rehearsal can be had: not where the only secrets are ones that can write."""
+        return not self.secrets.write or bool(self.secrets.read)
+
+    @model_validator(mode="after")
+    def _rules_across_sections(self) -> Self:
+        problems = [
+            *entry_point_problems(self.job_class is not None, self.command is not None),
+            *batch_problems(self.batch, self.task),
+            *size_problems(self.task),
+            *abort_problems(self.abort),
+        ]
+        if problems:
+            raise ValueError("; ".join(f"{field}: {what}" for field, what in problems))
+        return self
+
+
+Problem = tuple[str, str]
+"""A field's path, such as `batch.maximumSeconds`, and what is wrong with what to do."""
+
+
+def entry_point_problems(has_class: bool, has_command: bool) -> Iterator[Problem]:
+    """A job runs a class or a command."""
+    if has_class == has_command:
+        yield "class", "name what runs: either `class: module:Class` or `command: [...]`, and not both"
+
+
+def batch_problems(batch: BatchSettings, task: TaskSettings) -> Iterator[Problem]:
+    """A batch that outlives the stop time would be killed half-way at each stop."""
+    if batch.maximum_seconds >= task.stop_seconds:
+        yield (
+            "batch.maximumSeconds",
+            f"a batch may take {batch.maximum_seconds:g} s, but the container is killed "
+            f"{task.stop_seconds} s after it was asked to stop: lower "
+            "batch.maximumSeconds below task.stopSeconds, or raise task.stopSeconds (at most 120)",
+        )
+    if batch.target_seconds > batch.maximum_seconds:
+        yield (
+            "batch.targetSeconds",
+            f"the target of {batch.target_seconds:g} s is above batch.maximumSeconds, "
+            f"{batch.maximum_seconds:g} s: lower the target",
+        )
+
+
+def size_problems(task: TaskSettings) -> Iterator[Problem]:
+    """Fargate knows certain amounts of memory for each CPU size only."""
+    if task.memory not in fargate_memory(task.cpu):
+        allowed = fargate_memory(task.cpu)
+        yield (
+            "task.memory",
+            f"Fargate has no size of {task.cpu} CPU units with {task.memory} MiB: "
+            f"choose from {', '.join(map(str, allowed[:8]))}{', ...' if len(allowed) > 8 else ''} "
+            f"(at most {allowed[-1]}), or another task.cpu",
+        )
+
+
+def fargate_memory(cpu: int) -> list[int]:
+    """The amounts of memory, in MiB, that Fargate offers with so many CPU units."""
+    low, high, step = _FARGATE[cpu]
+    steps = [gib * 1024 for gib in range(low, high + 1, step)]
+    return [512, *steps] if cpu == 256 else steps
+
+
+_FARGATE = {
+    256: (1, 2, 1),
+    512: (1, 4, 1),
+    1024: (2, 8, 1),
+    2048: (4, 16, 1),
+    4096: (8, 30, 1),
+    8192: (16, 60, 4),
+    16384: (32, 120, 8),
+}
+
+_ABORT_UNITS = {
+    "failedPartitions": ("count", "percent"),
+    "consecutiveFailures": ("count",),
+    "rejects": ("count", "percent"),
+    "dollars": ("usd",),
+    "hours": ("hours",),
+}
+
+
+def abort_problems(rules: tuple[AbortRule, ...]) -> Iterator[Problem]:
+    """A bound in a unit that its figure does not have would never be reached."""
+    for index, rule in enumerate(rules):
+        units = _ABORT_UNITS[rule.of]
+        if rule.unit not in units:
+            yield (
+                f"abort.{index}.unit",
+                f"{rule.of} is not measured in {rule.unit}: write {' or '.join(units)}",
+            )

@@ -1,0 +1,145 @@
+"""What the ledger remembers, as values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from trueup.model.base import Count, Instant, Name, Sha256, Value
+from trueup.model.counters import Counters
+from trueup.model.job import Guard, Limits
+from trueup.model.plan import Window
+from trueup.model.result import PartitionError, PartitionResult
+from trueup.model.states import PartitionStatus, Phase, RunStatus
+
+
+class Run(Value):
+    """One request to do a job. It outlives the executions that serve it."""
+
+    run_id: str
+    job: Name
+    request_id: str
+    requester: str
+    created_at: Instant
+    status: RunStatus = RunStatus.RUNNING
+    goal: RunStatus | None = None
+    reason: str | None = None
+    generation: int = 1
+    launches: Count = 0
+    epoch: Count = 0
+    plan_key: str
+    plan_sha256: Sha256
+    partitions: Count
+    dry_run: bool = False
+    params: dict[str, Any] = Field(default_factory=dict)
+    window: Window
+    target: str
+    guard: Guard
+    limits: Limits = Limits()
+    execution: str | None = None
+
+
+class PartitionItem(Value):
+    """How far one partition got. Absent from the ledger reads as this with status PENDING."""
+
+    partition_id: str
+    status: PartitionStatus = PartitionStatus.PENDING
+    cursor: str | None = None
+    seq: Count = 0
+    launch: Count = 0
+    task: str | None = None
+    fence: Count = 0
+    counters: Counters = Counters()
+    skipped: dict[str, int] = Field(default_factory=dict)
+    replayed: Count = 0
+    takes: Count = 0
+    forgiven: Count = 0
+    faults: Count = 0
+    faulted: Count = 0
+    reject_parts: tuple[str, ...] = ()
+    entry: PartitionResult | None = None
+    result_key: str | None = None
+    error: PartitionError | None = None
+    reason: str | None = None
+    taken_at: Instant | None = None
+    updated_at: Instant | None = None
+
+
+class Checkpoint(Value):
+    """What an advance writes: cursor and counters, absolute, in one conditional write."""
+
+    cursor: str | None
+    counters: Counters
+    skipped: dict[str, int] = Field(default_factory=dict)
+    replayed: Count = 0
+    reject_parts: tuple[str, ...] = ()
+
+
+class TaskItem(Value):
+    """A task from registering until it is proved stopped."""
+
+    phase: Phase
+    slice_id: Count
+    launch: int
+    generation: int
+    task: str
+    registered_at: Instant
+    beat_at: Instant
+    partition: str | None = None
+    records_per_second: float = 0.0
+    waiting: str | None = None
+
+
+class Holder(Value):
+    """A run that holds a window of a target."""
+
+    run_id: str
+    window: Window
+    epoch: int
+
+
+class Lock(Value):
+    """All writers of one target with their windows. Never deleted, so that the epoch never repeats."""
+
+    target: str
+    epoch: Count = 0
+    version: Count = 0
+    holders: dict[str, Holder] = Field(default_factory=dict)
+
+
+class Tally(Value):
+    """Partitions in one end state, with their records."""
+
+    partitions: int = 0
+    records: Counters = Counters()
+    replayed: int = 0
+
+
+class Counts(Value):
+    """Partitions by end state and their records, summed over the shards."""
+
+    by_state: dict[PartitionStatus, Tally] = Field(default_factory=dict)
+
+    def tally(self, *states: PartitionStatus) -> Tally:
+        """The sum over some end states; over all where none is named."""
+        total = Tally()
+        for one in [self.by_state[state] for state in states or self.by_state if state in self.by_state]:
+            total = Tally(
+                partitions=total.partitions + one.partitions,
+                records=total.records.plus(one.records),
+                replayed=total.replayed + one.replayed,
+            )
+        return total
+
+
+class AuditEntry(Value):
+    """One verb: who, what, why, before and after."""
+
+    at: Instant
+    who: str
+    verb: str
+    subject: str
+    why: str = ""
+    before: Any = None
+    after: Any = None
