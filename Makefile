@@ -27,7 +27,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 bench: $(READY)
 	$(BIN)/python -m bench
@@ -44,13 +44,14 @@ clean:
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -rf src/*.egg-info
 
-# The stamp comes last, so that an interrupted set-up starts again.
+# The stamp goes first and comes last: an interrupted set-up starts afresh, a complete one is brought up to date.
 # No build isolation: the lock holds the build backend, and nothing is fetched without a hash.
 $(READY): pyproject.toml requirements/dev.lock requirements/data.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "trueup needs Python 3.11 or newer; '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)."; \
 	    echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	$(PYTHON) -m venv --clear .venv
+	$(PYTHON) -m venv $(if $(wildcard $@),,--clear) .venv
+	@rm -f $@
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.lock
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --no-build-isolation -r requirements/data.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 from trueup.model.base import Count, Value
 
 
@@ -22,10 +20,10 @@ class Counters(Value):
     unchanged: Count = 0
     refused: Count = 0
 
-    def plus(self, other: Counters) -> Self:
+    def plus(self, other: Counters) -> Counters:
         """The sum, counter by counter."""
         mine, theirs = self.__dict__, other.__dict__
-        return self.model_construct(**{name: mine[name] + theirs[name] for name in COUNTERS})
+        return Counters.model_construct(**{name: mine[name] + theirs[name] for name in COUNTERS})
 
     def minus(self, other: Counters) -> dict[str, int]:
         """The difference, counter by counter; it may be negative and so is not a Counters."""

@@ -76,7 +76,10 @@ PARTITION_ARROWS: Mapping[tuple[PartitionStatus, PartitionStatus], str] = {
     (_P.REPORTED, _P.FAILED): "The task reported an error of the job's code or data.",
     (_P.REPORTED, _P.REJECTED): "More records were rejected than the job allows.",
     (_P.RUNNING, _P.STUCK): "Taken twice in a row without any progress.",
-    (_P.RUNNING, _P.FAILED): "Its slice cannot be worked any more: the input is wrong, or launches end before any take.",
+    (
+        _P.RUNNING,
+        _P.FAILED,
+    ): "Its slice cannot be worked any more: the input is wrong, or launches end before any take.",
     (_P.PENDING, _P.FAILED): "It was never started: launches kept ending before any take.",
     (_P.INTERRUPTED, _P.FAILED): "It cannot go on: launches kept ending before any take.",
     (_P.REFUSED, _P.PENDING): "An operator retries from the start, counters at zero.",

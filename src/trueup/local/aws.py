@@ -1,0 +1,131 @@
+"""AWS for the local stack: MiniStack, as a process of its own.
+
+MiniStack keeps everything in memory; each start is empty and several run side by side.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from trueup.errors import LocalStackError
+from trueup.local.process import guarded
+
+OWN_ENDPOINT = "TRUEUP_AWS_ENDPOINT"
+REGION = "us-east-1"
+START_SECONDS = 60.0
+HEALTH = "/_ministack/health"
+HEALTH_TIMEOUT_SECONDS = 5.0
+
+# An allow-list: MiniStack reads its settings, among them those that persist state, from the environment,
+# and hands its environment on to the functions that it runs.
+INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "SSL_CERT_FILE", "SYSTEMROOT")
+SETTINGS = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_DEFAULT_REGION": REGION,
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "MINISTACK_REGION": REGION,
+    "LOG_LEVEL": "WARNING",
+    # These listen on fixed ports, so two servers would collide.
+    "IOT_MTLS_ENABLED": "0",
+    "SFTP_ENABLED": "0",
+    # With an engine in reach it removes the containers of every other MiniStack on the machine.
+    "DOCKER_HOST": "unix:///nonexistent/docker.sock",
+}
+
+
+@contextmanager
+def ministack(services: Iterable[str] = (), env: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield the endpoint URL of an empty AWS that lives as long as the block.
+
+    `services` limits it to those (all, when empty); `env` is added to its environment, which its Lambda
+    functions inherit.
+    Where TRUEUP_AWS_ENDPOINT is set, that URL is yielded and nothing is started.
+    Raises LocalStackError when MiniStack is missing or does not start.
+    """
+    if own := os.environ.get(OWN_ENDPOINT):
+        yield own
+        return
+    _require_ministack()
+    folder = Path(tempfile.mkdtemp(prefix="trueup-aws-"))
+    listener = _listener()
+    port = listener.getsockname()[1]
+    environment = _environment(folder, port, services) | dict(env or {})
+    with guarded("MiniStack", _argv(listener), folder=folder, env=environment, hand_over=listener) as server:
+        server.wait_until(lambda: _healthy(port), START_SECONDS)
+        yield f"http://127.0.0.1:{port}"
+
+
+def _listener() -> socket.socket:
+    """A socket bound here and handed over: nobody can take the port between choosing and using it."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    return listener
+
+
+def client(service: str, endpoint: str, **options: Any) -> Any:
+    """A boto3 client of `service` at `endpoint`, with credentials that open nothing.
+
+    Its pool holds 64 connections, so that many threads can share it; retries are botocore's standard mode.
+    `options` go to boto3 as they are, `config` is merged over ours.
+    """
+    config = Config(
+        max_pool_connections=64,
+        connect_timeout=5,
+        read_timeout=60,
+        tcp_keepalive=True,
+        retries={"mode": "standard", "max_attempts": 5},
+        s3={"addressing_style": "path"},  # bucket names are no host names here
+    )
+    options["config"] = config.merge(options["config"]) if "config" in options else config
+    credentials = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": REGION}
+    # A session of its own: the default one is shared, and building clients from it is not thread-safe.
+    return boto3.session.Session(**credentials).client(service, endpoint_url=endpoint, **options)
+
+
+def _require_ministack() -> None:
+    if find_spec("ministack") is None:
+        raise LocalStackError(
+            "The local AWS is not installed: the package ministack is missing.",
+            remedy=f"Install trueup[local], or set {OWN_ENDPOINT} to an emulator of your own.",
+        )
+
+
+def _argv(listener: socket.socket) -> list[str]:
+    """Its own main() cannot take over a socket; hypercorn, which that runs, can."""
+    bind = f"fd://{listener.fileno()}"
+    return [sys.executable, "-m", "hypercorn", "ministack.app:app", "--bind", bind, "--keep-alive", "75"]
+
+
+def _environment(folder: Path, port: int, services: Iterable[str]) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    own = {
+        "GATEWAY_PORT": str(port),
+        "HOME": str(folder),  # no ~/.aws
+        "TMPDIR": str(folder),  # unpacked functions go with the folder
+        "SERVICES": ",".join(services),
+    }
+    return kept | SETTINGS | own
+
+
+def _healthy(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=HEALTH_TIMEOUT_SECONDS)
+    try:
+        connection.request("GET", HEALTH)
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

