@@ -1,0 +1,110 @@
+"""Parameters of a request, checked against the job file's JSON Schema, with its defaults filled in."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from trueup.errors import RequestError
+from trueup.model.job import JobFile
+
+_JSON_TYPES = {"integer", "number", "boolean", "array", "object", "null"}
+
+
+def check_params(job: JobFile, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters with defaults filled in, in the order of their names.
+
+    RequestError lists every parameter that is unknown, missing or of the wrong kind.
+    """
+    filled = with_defaults(job.parameters, dict(params))
+    problems = [*_unknown(job, params), *_invalid(job, filled)]
+    if problems:
+        field, what, remedy = problems[0]
+        rest = "".join(f"\n{name}: {more} {advice}".rstrip() for name, more, advice in problems[1:])
+        raise RequestError(what, remedy=remedy + rest, field=field)
+    return dict(sorted(filled.items()))
+
+
+def with_defaults(schema: Mapping[str, Any], value: Any) -> Any:
+    """A copy of the value with the defaults of the schema's `properties`, nested ones too."""
+    if not isinstance(value, dict):
+        return value
+    filled = copy.deepcopy(value)
+    for name, part in schema.get("properties", {}).items():
+        if not isinstance(part, Mapping):
+            continue
+        if name not in filled and "default" in part:
+            filled[name] = copy.deepcopy(part["default"])
+        if name in filled:
+            filled[name] = with_defaults(part, filled[name])
+    return filled
+
+
+def read_param(job: JobFile, name: str, text: str) -> Any:
+    """A parameter typed on a command line: text where the schema wants text, else JSON."""
+    part = job.parameters.get("properties", {}).get(name, {})
+    types = part.get("type", "string") if isinstance(part, Mapping) else "string"
+    wanted = {types} if isinstance(types, str) else set(types)
+    if not wanted & _JSON_TYPES:
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text  # the schema refuses it, and says what it wants
+
+
+def _unknown(job: JobFile, params: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    known = list(job.parameters.get("properties", {}))
+    if job.parameters.get("additionalProperties", False) or "patternProperties" in job.parameters:
+        return []  # the schema itself says what else may come
+    return [
+        (f"params.{name}", f"{job.name} has no such parameter.", _instead(name, known))
+        for name in params
+        if name not in known
+    ]
+
+
+def _instead(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, 1)
+    if close:
+        return f"Did you mean `{close[0]}`?"
+    return f"It has: {', '.join(sorted(known))}." if known else "It has none."
+
+
+def _invalid(job: JobFile, params: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    if not job.parameters:
+        return []
+    from jsonschema import Draft202012Validator  # slow to import, and most commands do not need it
+
+    errors = sorted(Draft202012Validator(job.parameters).iter_errors(dict(params)), key=lambda e: e.json_path)
+    return [_explained(error) for error in errors if error.path or error.validator != "additionalProperties"]
+
+
+def _explained(error: Any) -> tuple[str, str, str]:
+    field = ".".join(["params", *map(str, error.absolute_path)])
+    if error.validator == "required":
+        missing = [name for name in error.validator_value if name not in error.instance]
+        return field, f"{_ticked(missing)} is missing.", f"Give it, like --param {missing[0]}=VALUE."
+    if error.validator == "type":
+        wanted = (
+            error.validator_value
+            if isinstance(error.validator_value, str)
+            else _ticked(error.validator_value)
+        )
+        return (
+            field,
+            f"{json.dumps(error.instance)} is not of type {wanted}.",
+            f"Give {_article(wanted)} {wanted}.",
+        )
+    return field, f"{error.message}.", "The job file's `parameters` say what is allowed."
+
+
+def _ticked(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _article(word: str) -> str:
+    return "an" if word[:1] in "aeio" else "a"

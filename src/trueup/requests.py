@@ -1,0 +1,71 @@
+"""Requests: checked against the catalogue before anything is created."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from trueup.errors import RequestError
+from trueup.jobfile import instead
+from trueup.model.job import JobFile
+from trueup.model.request import Request
+from trueup.planning import check_params, limited, window
+
+
+def check_request(
+    data: Mapping[str, Any], catalogue: Mapping[str, JobFile]
+) -> tuple[JobFile, Request, dict[str, Any]]:
+    """The job, the request and its parameters with defaults, from a JSON document with camelCase keys.
+
+    RequestError names the field and the remedy: unknown job or field, a value of the wrong kind, a parameter
+    that is unknown, missing or wrong, a window that is malformed, empty or backwards, keys that are unknown,
+    a dry run of a job that has none.
+    """
+    request = read_request(data)
+    if request.job not in catalogue:
+        raise RequestError(
+            f"no job is called {request.job!r}.",
+            remedy=instead(request.job, list(catalogue), "No jobs are known here."),
+            field="job",
+        )
+    job = limited(catalogue[request.job], request)
+    params = check_params(job, request.params)
+    window(job, request)
+    if request.dry_run and not job.has_dry_run:
+        raise RequestError(
+            f"{job.name} has no dry run: its only secrets can write.",
+            remedy="Give the job file secrets under `secrets.read` too, of a user that cannot write.",
+            field="dryRun",
+        )
+    return job, request, params
+
+
+def read_request(data: Mapping[str, Any]) -> Request:
+    """The request in a JSON document. RequestError names the first wrong field, and then the others."""
+    try:
+        return Request.model_validate_json(json.dumps(dict(data)), strict=True)
+    except ValidationError as error:
+        (field, what, remedy), *rest = map(_explained, error.errors())
+        more = "".join(f"\n{other}: {text} {advice}" for other, text, advice in rest)
+        raise RequestError(what, remedy=remedy + more, field=field) from error
+
+
+def _explained(details: ErrorDetails) -> tuple[str, str, str]:
+    field = ".".join(map(str, details["loc"])) or "from"
+    if details["type"] == "extra_forbidden":
+        known = [info.alias or name for name, info in Request.model_fields.items()]
+        return field, "there is no such field.", instead(field, known, "")
+    if details["type"] == "missing":
+        return field, "it is missing.", f"Give `{field}`."
+    if details["type"] == "value_error":
+        return field, f"{details['ctx']['error']}.", ""
+    message = details["msg"]
+    return field, f"{_shown(details['input'])}: {message[:1].lower()}{message[1:]}.", "Correct it."
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)[:80]
