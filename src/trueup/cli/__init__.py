@@ -1,0 +1,69 @@
+"""The command line: one module a command, each with a function `command`. Their imports stay lazy."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from trueup.cli import demo, estimate, new, validate
+from trueup.cli.exits import DONE, FAILED, INTERRUPTED, USAGE
+from trueup.errors import TrueupError, UsageError
+
+ISSUES = "the project's issue tracker"
+
+app = typer.Typer(
+    name="trueup",
+    help="Partitioned backfills on AWS that can be stopped, resumed and trusted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+# One line a command.
+app.command("demo")(demo.command)
+app.command("new")(new.command)
+app.command("validate")(validate.command)
+app.command("estimate")(estimate.command)
+
+
+@app.callback()
+def _options() -> None:
+    """Partitioned backfills on AWS that can be stopped, resumed and trusted."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and answer its exit code. Tracebacks are shown with TRUEUP_DEBUG=1 only."""
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="trueup")
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else DONE
+    except KeyboardInterrupt:
+        return _say("Interrupted.", INTERRUPTED)
+    except UsageError as error:
+        return _say(str(error), USAGE)
+    except TrueupError as error:
+        return _say(str(error), FAILED)
+    except Exception as error:
+        return _say(_unexpected(error), FAILED)
+    return DONE
+
+
+def _say(message: str, code: int) -> int:
+    if os.environ.get("TRUEUP_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exc()
+    print(message, file=sys.stderr)
+    return code
+
+
+def _unexpected(error: Exception) -> str:
+    first_line = str(error).partition("\n")[0]
+    return (
+        f"trueup met an error that it did not expect ({type(error).__name__}: {first_line}). "
+        f"For the details, run the command again with TRUEUP_DEBUG=1; please report them at {ISSUES}."
+    )

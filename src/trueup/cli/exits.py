@@ -1,0 +1,15 @@
+"""How the command line exits. Scripts and schedulers read these numbers; they do not change."""
+
+from __future__ import annotations
+
+DONE = 0
+FAILED = 1
+"""The run failed, drift was found, or the command could not do what it was asked."""
+USAGE = 2
+"""The input is wrong; nothing was created."""
+WAITS = 3
+"""The run waits for a person."""
+INCOMPLETE = 4
+"""Not everything was done or could be compared."""
+INTERRUPTED = 130
+"""Ctrl-C."""

@@ -1,0 +1,116 @@
+"""`trueup new`: a job folder and a test that pass at once."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trueup.cli.output import Json, print_json
+from trueup.errors import UsageError
+
+_TEMPLATE = Path(__file__).parent / "template"
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+
+
+def command(
+    name: Annotated[str, typer.Argument(help="The job's name: lower case letters, digits and dashes.")],
+    folder: Annotated[Path, typer.Option("--in", help="The project's folder.")] = Path(),
+    json: Json = False,
+) -> None:
+    """Write a working job and its test, to start from."""
+    written = write_job(name, folder)
+    if json:
+        print_json({"job": name, "files": [str(path) for path in written]})
+        return
+    for path in written:
+        print(f"wrote {path}")
+    print(f"next: python -m pytest {written[-1]}, then put your source and target in")
+
+
+def write_job(name: str, folder: Path) -> list[Path]:
+    """Write the files of a new job under a folder, all or none; their paths, the test last.
+
+    UsageError where the name cannot be one, or any of the files is there already.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot name a job.",
+            remedy="Use lower case letters, digits and dashes, at most 40, such as flights-summary.",
+        )
+    module = module_name(name)
+    home, test = folder / "containers" / name, folder / "tests" / f"test_{module}.py"
+    for path in (home, test):
+        if path.exists():
+            raise UsageError(
+                f"{path} is there already.", remedy="Choose another name, or remove it yourself."
+            )
+    words = {"@NAME@": name, "@MODULE@": module, "@CLASS@": class_name(name)}
+    files = {
+        home / "Dockerfile": _filled("Dockerfile", words),
+        home / "job.yaml": _filled("job.yaml", words),
+        home / f"{module}.py": _filled("job.py.txt", words),
+    }
+    _write_all(folder, home, files, test, _filled("test_job.py.txt", words))
+    return [*files, test]
+
+
+def module_name(name: str) -> str:
+    """The module of a job: its name with underscores; another where that would hide a known module."""
+    module = name.replace("-", "_")
+    if module[0].isdigit():
+        module = f"job_{module}"
+    if keyword.iskeyword(module) or module in sys.stdlib_module_names or _is_installed(module):
+        module = f"{module}_job"
+    return module
+
+
+def _is_installed(module: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(module) is not None
+
+
+def class_name(name: str) -> str:
+    """The class of a job: FlightsSummary for flights-summary."""
+    joined = "".join(part.capitalize() for part in name.split("-"))
+    return f"Job{joined}" if joined[0].isdigit() or keyword.iskeyword(joined) else joined
+
+
+def _filled(template: str, words: dict[str, str]) -> str:
+    text = (_TEMPLATE / template).read_text(encoding="utf-8")
+    for word, value in words.items():
+        text = text.replace(word, value)
+    return text
+
+
+def _write_all(folder: Path, home: Path, files: dict[Path, str], test: Path, test_text: str) -> None:
+    """Written aside, then renamed into place; what was made is taken away again where that fails."""
+    made = [path for path in (folder, home.parent, test.parent) if not path.exists()]
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        test.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home.parent, prefix=".new-") as aside:
+            staged = Path(aside) / home.name
+            staged.mkdir()
+            for path, text in files.items():
+                (staged / path.name).write_text(text, encoding="utf-8")
+            staged.rename(home)
+        with test.open("x", encoding="utf-8") as file:
+            file.write(test_text)
+    except OSError as error:
+        _take_away(home, made)
+        raise UsageError(f"the job cannot be written: {error}.", remedy="Nothing was left behind.") from error
+
+
+def _take_away(home: Path, made: list[Path]) -> None:
+    shutil.rmtree(home, ignore_errors=True)
+    for path in reversed(made):
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()

@@ -1,0 +1,114 @@
+"""`trueup validate`: are the job files right, and are their classes there?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trueup.cli.exits import USAGE
+from trueup.cli.output import Json, print_json
+from trueup.errors import UsageError
+
+if TYPE_CHECKING:
+    from trueup.model.job import JobFile
+
+
+def command(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Job files, or folders that hold containers/*/job.yaml.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check job files and the classes they name."""
+    checked = [_check(file) for file in _files(paths or [Path()])]
+    problems = [entry["problem"] for entry in checked if entry["problem"]]
+    problems += _named_twice(checked)
+    if json:
+        print_json({"valid": not problems, "files": checked, "problems": problems})
+        raise typer.Exit(USAGE if problems else 0)
+    if problems:
+        raise UsageError("\n".join(problems))
+    for entry in checked:
+        print(f"{entry['file']}: {entry['job']} is valid")
+
+
+def _files(paths: list[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        inside = sorted(path.glob("containers/*/job.yaml")) if path.is_dir() else [path]
+        if not inside and (path / "job.yaml").is_file():
+            inside = [path / "job.yaml"]
+        if not inside:
+            raise UsageError(
+                f"there are no job files under {path}.",
+                remedy="Name one, or write one with `trueup new NAME`.",
+            )
+        found += inside
+    return found
+
+
+def _check(file: Path) -> dict[str, Any]:
+    from trueup.errors import JobFileError
+    from trueup.jobfile import load
+
+    entry: dict[str, Any] = {"file": str(file), "job": None, "problem": None}
+    try:
+        job = load(file)
+        entry["job"] = job.name
+        if job.job_class is not None:
+            _check_class(job, file)
+    except JobFileError as error:
+        entry["problem"] = str(error)
+    return entry
+
+
+def _check_class(job: JobFile, file: Path) -> None:
+    from trueup.errors import JobFileError
+    from trueup.jobs import Backfill
+    from trueup.loading import load_class
+
+    try:
+        with _imports_undone(file.parent):
+            found = load_class(job, file.parent.resolve())
+    except JobFileError as error:
+        raise JobFileError(
+            f"class: {error.what}", remedy=error.remedy, file=str(file), line=_line(file)
+        ) from error
+    if job.partitions.by == "job" and found.partitions is Backfill.partitions:
+        what = f"class: {job.job_class} has no `partitions(window)`, but partitions are made `by: job`."
+        raise JobFileError(what, remedy="Write it, or change `by`.", file=str(file), line=_line(file))
+
+
+@contextmanager
+def _imports_undone(folder: Path) -> Iterator[None]:
+    """Forget what was imported from a folder, since the next job may have a module of the same name."""
+    path, before = list(sys.path), set(sys.modules)
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+        for name in set(sys.modules) - before:
+            if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(folder.resolve())):
+                del sys.modules[name]
+
+
+def _line(file: Path) -> int | None:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return next((number for number, line in enumerate(lines, 1) if line.startswith("class")), None)
+
+
+def _named_twice(checked: list[dict[str, Any]]) -> list[str]:
+    first: dict[str, str] = {}
+    problems = []
+    for entry in checked:
+        name, file = entry["job"], entry["file"]
+        if name in first and first[name] != file:
+            problems.append(f"{file}: name: {first[name]} declares {name} too. Rename one.")
+        if name is not None:
+            first.setdefault(name, file)
+    return problems

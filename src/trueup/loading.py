@@ -1,0 +1,58 @@
+"""From a job file's `class: module:Class` to the class."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+from trueup.errors import JobFileError
+from trueup.jobs import Backfill
+from trueup.model.job import JobFile
+
+
+def load_class(job: JobFile, folder: Path) -> type[Backfill]:
+    """The author's class; `folder` (where job.yaml lies) goes to the front of the module path.
+
+    Raises JobFileError where the module does not import, the name is not there, or it is no Backfill.
+    """
+    if job.job_class is None:
+        raise JobFileError(
+            f"Job {job.name} runs a command, not a class.", remedy="Start it with `trueup exec`."
+        )
+    module, _, name = job.job_class.partition(":")
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise JobFileError(
+            f"class {job.job_class!r} of job {job.name} cannot be loaded: {error}.",
+            remedy=f"Put {name} into {module.replace('.', '/')}.py beside the job file, "
+            "and install what it imports.",
+        ) from error
+    except Exception as error:  # the author's module may raise anything while it is imported
+        raise JobFileError(
+            f"{job.job_class} cannot be imported: {type(error).__name__}: {error}.",
+            remedy="Correct the module.",
+        ) from error
+    return _checked(found, job)
+
+
+def _checked(found: object, job: JobFile) -> type[Backfill]:
+    if not (isinstance(found, type) and issubclass(found, Backfill)):
+        raise JobFileError(
+            f"class {job.job_class!r} of job {job.name} is no Backfill.", remedy="Subclass trueup.Backfill."
+        )
+    missing = [hook for hook in ("read", "write") if getattr(found, hook) is getattr(Backfill, hook)]
+    if missing:
+        raise JobFileError(
+            f"class {job.job_class!r} of job {job.name} has no {' and no '.join(missing)}.",
+            remedy="Both `read` and `write` are required.",
+        )
+    if job.target.guard == "transaction" and found.raise_fence is Backfill.raise_fence:
+        raise JobFileError(
+            f"Job {job.name} has the guard `transaction`, but {job.job_class!r} has no raise_fence.",
+            remedy="Write raise_fence(part, ctx): it raises the partition's fence row right after the take.",
+        )
+    return found
