@@ -37,7 +37,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Records that are worked together, and the cursor after the last of them: `v1:...`, opaque to everyone else."""
+    """Records that are worked together, and the cursor after the last of them.
+
+    The cursor begins with its version, `v1:...`, and is opaque to everyone else.
+    """
 
     records: Sequence[Any]
     cursor: str
@@ -61,14 +64,17 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """Returned by `transform`: this record is bad. It goes to the rejects object and counts against `errors`."""
+    """Returned by `transform`: this record is bad.
+
+    It goes to the rejects object and counts against `errors`.
+    """
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of the rows of one `write`: every row is written, unchanged or refused (with its reason)."""
+    """What became of the rows of one `write`: each is written, unchanged or refused (with its reason)."""
 
     written: int = 0
     unchanged: int = 0
@@ -76,7 +82,7 @@ class Outcome:
 
     def plus(self, other: Outcome) -> Outcome:
         """The sum of two outcomes."""
-        refused = [*self.refused, *other.refused]
+        refused = (*self.refused, *other.refused)
         return Outcome(self.written + other.written, self.unchanged + other.unchanged, refused)
 
 
@@ -125,7 +131,7 @@ def environment_secret(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a job is built with: its parameters, its secrets by name, and the batch size that is wanted now."""
+    """What a job is built with: parameters, secrets by name, and the batch size that is wanted now."""
 
     params: Mapping[str, Any] = field(default_factory=dict)
     secret: Callable[[str], str] = environment_secret
@@ -135,7 +141,8 @@ class Settings:
 class Backfill:
     """Subclass it, and write `read` and `write`. The runner owns everything else.
 
-    `params` is the dictionary that the job file's schema validated, or a `Params` of your own (a pydantic model).
+    `params` is the dictionary that the job file's schema validated, or a `Params` of your own (a pydantic
+    model).
     """
 
     Params: ClassVar[type[BaseModel] | None] = None
