@@ -161,6 +161,11 @@ class Dispatch(Value):
         """The dispatch's name within its run: `apply-1`."""
         return f"{self.phase.value}-{self.number}"
 
+    @property
+    def slices_key(self) -> str:
+        """Where the slices are stored, for the Distributed Map's ItemReader."""
+        return f"runs/{self.run_id}/{self.phase.value}/dispatch/{self.number}/slices.json"
+
 
 class TaskOrder(Value):
     """What a task is told when it is launched. Ids and pointers only, so that it fits ECS overrides."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trueup.planning.dispatch import dispatch_partitions_key, dispatch_slices_key, make_dispatch, read_slice
+from trueup.planning.dispatch import dispatch_partitions_key, make_dispatch, read_slice
 from trueup.planning.lines import read_partitions, write_partitions
 from trueup.planning.packing import in_order, pack
 from trueup.planning.params import check_params, read_param
@@ -16,7 +16,6 @@ __all__ = [
     "Pace",
     "check_params",
     "dispatch_partitions_key",
-    "dispatch_slices_key",
     "in_order",
     "limited",
     "make_dispatch",

@@ -78,8 +78,3 @@ def read_slice(data: bytes) -> list[Partition]:
 def dispatch_partitions_key(run_id: str, phase: Phase, number: int) -> str:
     """Where a dispatch's partitions are stored."""
     return f"runs/{run_id}/{phase.value}/dispatch/{number}/partitions.jsonl"
-
-
-def dispatch_slices_key(run_id: str, phase: Phase, number: int) -> str:
-    """Where a dispatch's slices are stored, for the Distributed Map's ItemReader."""
-    return f"runs/{run_id}/{phase.value}/dispatch/{number}/slices.json"

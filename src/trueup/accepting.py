@@ -1,0 +1,179 @@
+"""What happens after a launch: the one place that decides what its end means (design, section 4).
+
+It reads the ledger, the stored contract and the cause, writes end states, and answers with what to do next.
+Called twice it changes nothing more; called late, it leaves alone what later launches work on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from trueup.artifacts import Artifacts
+from trueup.clock import Clock
+from trueup.errors import Stale
+from trueup.judging import judge_reported
+from trueup.ledger import Decision, Ledger
+from trueup.model.ledger import PartitionItem, Run, TaskItem
+from trueup.model.plan import Slice
+from trueup.model.result import PartitionError
+from trueup.model.states import UNFINISHED, PartitionStatus, Phase, RunStatus
+from trueup.platform import Ended, Platform, TaskState
+from trueup.exits import Exit
+
+# ECS forgets a stopped task after about an hour, and does not know a new one for a moment.
+MISSING_MEANS_STOPPED = timedelta(hours=1)
+TAKES_WITHOUT_PROGRESS = 2
+LAUNCHES_WITHOUT_TAKE = 2
+_ATTEMPTS = 20
+
+
+class Answer(StrEnum):
+    """What the state machine does next."""
+
+    DONE = "done"
+    FAILED = "failed"
+    CLOSED = "closed"
+    AGAIN = "again"
+    STOPPING = "stopping"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One launch of one slice."""
+
+    run_id: str
+    generation: int
+    phase: Phase
+    slice: Slice
+    launch: int
+
+
+class Acceptance:
+    """Judges what launches left behind."""
+
+    def __init__(self, ledger: Ledger, artifacts: Artifacts, platform: Platform, clock: Clock) -> None:
+        self._ledger = ledger
+        self._artifacts = artifacts
+        self._platform = platform
+        self._clock = clock
+
+    def accept(self, launch: Launch, ended: Ended) -> Answer:
+        """Judge what is reported, bound the faults, and say what to do next.
+
+        Raises StoreUnavailable; Stale where partitions keep moving.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._accept(launch, ended)
+            except Stale:
+                continue  # A partition moved between reading and writing: read again and decide again.
+        return self._accept(launch, ended)
+
+    def _accept(self, launch: Launch, ended: Ended) -> Answer:
+        run = self._ledger.runs.get(launch.run_id)
+        tasks = self._ledger.tasks.of_slice(run.run_id, launch.phase, launch.slice.slice_id)
+        alive = self.stop_and_prove(run.run_id, tasks, last=launch.launch)
+        items = self._judge(launch, run)
+        if not _unfinished(items):
+            # Nothing of this slice will be launched again, so the proof may be left to `settle`.
+            return _finished(items)
+        if alive:
+            return Answer.STOPPING
+        current = run.generation == launch.generation
+        self._forgive(launch, ended, items)
+        if current:
+            self._bound_faults(launch, ended, [item for item in items if item.launch <= launch.launch])
+        items = self._items(launch, [item.partition_id for item in items])
+        if not _unfinished(items):
+            return _finished(items)
+        return Answer.AGAIN if current and run.status is RunStatus.RUNNING else Answer.CLOSED
+
+    def stop_and_prove(
+        self, run_id: str, tasks: Iterable[TaskItem], *, last: int | None = None
+    ) -> list[TaskItem]:
+        """Ask tasks that still run to stop, forget those proved stopped, and give those that are not.
+
+        `last`: tasks of launches after this one are not asked to stop.
+        """
+        alive = []
+        for task in tasks:
+            state = self._platform.state(task.task)
+            if state is TaskState.ALIVE and (last is None or task.launch <= last):
+                self._platform.stop(task.task, f"launch {task.launch} of slice {task.slice_id} is over")
+                state = self._platform.state(task.task)
+            if state is TaskState.STOPPED or (state is TaskState.MISSING and self._is_old(task)):
+                self._ledger.tasks.proved_stopped(run_id, task)
+            else:
+                alive.append(task)
+        return alive
+
+    def _is_old(self, task: TaskItem) -> bool:
+        return self._clock.now() - task.beat_at >= MISSING_MEANS_STOPPED
+
+    def _judge(self, launch: Launch, run: Run) -> list[PartitionItem]:
+        plan = self._artifacts.plan_of(run)
+        ids = [part.id for part in self._artifacts.slice(launch.slice)]
+        items = self._ledger.partitions.get_many(run.run_id, launch.phase, ids)
+        decisions = judge_reported(self._artifacts, run, plan, launch.phase, launch.slice.slice_id, items)
+        if not decisions:
+            return list(items.values())
+        self._ledger.verdicts.decide(run.run_id, launch.phase, decisions)
+        return self._items(launch, ids)
+
+    def _items(self, launch: Launch, ids: Sequence[str]) -> list[PartitionItem]:
+        return list(self._ledger.partitions.get_many(launch.run_id, launch.phase, ids).values())
+
+    def _forgive(self, launch: Launch, ended: Ended, items: list[PartitionItem]) -> None:
+        """What was interrupted from outside costs no take: this launch's own, and no earlier one's."""
+        if not ended.from_outside:
+            return
+        for item in items:
+            if item.status is PartitionStatus.RUNNING and item.launch == launch.launch:
+                self._ledger.partitions.forgive(launch.run_id, launch.phase, item)
+
+    def _bound_faults(self, launch: Launch, ended: Ended, items: list[PartitionItem]) -> None:
+        left = _unfinished(items)
+        if ended.exit_code == Exit.BAD_INPUT:
+            self._fail(
+                launch, left, PartitionStatus.FAILED, "BadInput", f"the task refused its input: {ended}"
+            )
+        elif left and not ended.from_outside:
+            if any(item.launch == launch.launch for item in items):
+                self._end_stuck(launch, ended, left)
+            else:
+                self._count_launch(launch, ended, left)
+
+    def _end_stuck(self, launch: Launch, ended: Ended, left: list[PartitionItem]) -> None:
+        running = [item for item in left if item.status is PartitionStatus.RUNNING]
+        stuck = [item for item in running if item.takes >= TAKES_WITHOUT_PROGRESS]
+        why = f"taken {TAKES_WITHOUT_PROGRESS} times in a row without a checkpoint; the last time: {ended}"
+        self._fail(launch, stuck, PartitionStatus.STUCK, "NoProgress", why)
+
+    def _count_launch(self, launch: Launch, ended: Ended, left: list[PartitionItem]) -> None:
+        first = left[0].partition_id
+        faults = self._ledger.partitions.fault(launch.run_id, launch.phase, first, launch.launch)
+        if faults >= LAUNCHES_WITHOUT_TAKE:
+            why = f"{faults} launches ended before any partition was taken; the last one: {ended}"
+            now = self._items(launch, [item.partition_id for item in left])
+            # The first one keeps the count, so it goes last: who dies half-way finds it, called again.
+            last_first = list(reversed(_unfinished(now)))
+            self._fail(launch, last_first, PartitionStatus.FAILED, "NeverStarted", why)
+
+    def _fail(
+        self, launch: Launch, items: list[PartitionItem], status: PartitionStatus, kind: str, why: str
+    ) -> None:
+        error = PartitionError(kind=kind, message=why)
+        decisions = [Decision(item, status, error) for item in items]
+        self._ledger.verdicts.decide(launch.run_id, launch.phase, decisions)
+
+
+def _unfinished(items: Iterable[PartitionItem]) -> list[PartitionItem]:
+    return [item for item in items if item.status in UNFINISHED]
+
+
+def _finished(items: Iterable[PartitionItem]) -> Answer:
+    good = {PartitionStatus.ACCEPTED, PartitionStatus.SKIPPED}
+    return Answer.DONE if all(item.status in good for item in items) else Answer.FAILED

@@ -1,0 +1,343 @@
+"""A whole run in one process, over stores in memory, that can be stepped, interrupted, killed and frozen."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trueup.accepting import Acceptance, Answer, Launch
+from trueup.artifacts import Artifacts, Store
+from trueup.artifacts.store import MemoryStore
+from trueup.clock import Clock
+from trueup.errors import JobError, RunClosed, TrueupError
+from trueup.jobs import Backfill, Settings
+from trueup.ledger import Ledger
+from trueup.ledger.memory import MemoryTable
+from trueup.ledger.table import Table
+from trueup.model.counters import Counters
+from trueup.model.job import JobFile
+from trueup.model.ledger import PartitionItem, Run
+from trueup.model.plan import CodeIdentity, Partition, Plan, Slice, TaskOrder
+from trueup.model.request import Request
+from trueup.model.states import PartitionStatus, Phase
+from trueup.planning import window
+from trueup.platform import Ended, TaskState
+from trueup.settling import Settled, Settlement
+from trueup.starting import Code, Starter, first_phase, writes
+from trueup.testing.clocks import ManualClock
+from trueup.worker import Control, Exit, Identity, Step, Tools, Worker
+
+CODE = CodeIdentity(
+    task_definition="arn:aws:ecs:local:000000000000:task-definition/local:1",
+    image_digest="sha256:" + "0" * 64,
+)
+
+
+class LocalPlatform:
+    """Tasks that live in this process.
+
+    A frozen one is called stopped although it is not: that is the point of it.
+    """
+
+    def __init__(self) -> None:
+        self._states: dict[str, TaskState] = {}
+
+    def set(self, task: str, state: TaskState) -> None:
+        """Say what a task is."""
+        self._states[task] = state
+
+    def state(self, task: str) -> TaskState:
+        """What was said of it."""
+        return self._states.get(task, TaskState.MISSING)
+
+    def stop(self, task: str, reason: str) -> None:
+        """A task that has no process stops at once."""
+        self._states[task] = TaskState.STOPPED
+
+
+@dataclass(slots=True)
+class LocalTask:
+    """One task of a LocalRun: its worker, and the loop that is stepped."""
+
+    arn: str
+    launch: Launch
+    worker: Worker
+    control: Control
+    loop: Iterator[Step]
+    points: list[Step] = field(default_factory=list)
+    hung: str | None = None
+
+    def step(self) -> Step | None:
+        """To its next point; None when it has left. The heart beats once at each point."""
+        step = next(self.loop, None)
+        if step is not None:
+            self.points.append(step)
+            if self.worker.heart is not None:
+                self.worker.heart.beat()
+        return None if self.hung else step
+
+    def hang(self, reason: str) -> None:
+        """Leave with 70, as a container does that made no progress for the declared time."""
+        self.hung, self.loop, self.worker.exit = reason, iter(()), Exit.FAULT
+
+
+class LocalRun:
+    """A run of a job in one process.
+
+    `job` is the class, `job_file` its job.yaml (a path) or a JobFile. The window is `start` (included) to
+    `end` (not included), or `keys`. Stores are in memory unless `table` or `store` are given. `seed` decides
+    which of `concurrency` tasks is stepped next. `checkpoint_seconds` 0 makes a checkpoint after each batch.
+
+    Nothing happens before `plan`, `step` or `run` is called.
+    """
+
+    def __init__(
+        self,
+        job: type[Backfill],
+        job_file: str | Path | JobFile,
+        *,
+        start: str | None = None,
+        end: str | None = None,
+        keys: Sequence[str] | None = None,
+        params: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        secrets: Mapping[str, str] | None = None,
+        listing: Iterable[tuple[str, int]] | None = None,
+        concurrency: int = 1,
+        checkpoint_seconds: float = 0,
+        seed: int = 0,
+        table: Table | None = None,
+        store: Store | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.job_class = job
+        self.job = job_file if isinstance(job_file, JobFile) else _load(job_file)
+        self.clock: Clock = clock or ManualClock()
+        self.ledger = Ledger(table or MemoryTable(), self.clock)
+        self.artifacts = Artifacts(store or MemoryStore())
+        self.platform = LocalPlatform()
+        self._rng = random.Random(seed)
+        self._window = (start, end, None if keys is None else tuple(keys))
+        self._params = dict(params or {})
+        self._dry_run = dry_run
+        self._secrets = dict(secrets or {})
+        self._listing = listing
+        self._concurrency = concurrency
+        self._checkpoint_seconds = checkpoint_seconds
+        self._run: Run | None = None
+        self._plan: Plan | None = None
+        self._waiting: list[Slice] = []
+        self._active: list[LocalTask] = []
+        self._over = False
+        self.tasks: list[LocalTask] = []
+
+    # What a test does.
+
+    def plan(self) -> Plan:
+        """Plan, create the run, take the lock and dispatch, once. Raises RequestError, LockHeld."""
+        if self._plan is None:
+            starter = Starter(self.ledger, self.artifacts, self.clock, self._rng)
+            named = self._named_partitions()
+            run, plan = starter.start(
+                self.job, self._request(), Code(CODE, CODE), listing=self._listing, named=named
+            )
+            phase = first_phase(plan)
+            run = starter.lock(run) if writes(phase) else run
+            self._waiting = list(starter.dispatch(run, phase, 1, 0).slices)
+            self._run, self._plan = run, plan
+        return self._plan
+
+    def step(self) -> Step | None:
+        """One task to its next point; tasks that left are judged and, where work is left, launched again.
+
+        None: the run is over.
+        """
+        self.plan()
+        while not self._over:
+            self._launch_waiting()
+            if not self._active:
+                self._settle()
+                break
+            task = self._rng.choice(self._active)
+            if step := task.step():
+                return step
+            self._end(task, Ended(exit_code=task.worker.exit, stop_code="EssentialContainerExited"))
+        return None
+
+    def run(self) -> Run:
+        """Step until the run is over, and give it as it then stands."""
+        while self.step() is not None:
+            pass
+        return self.ledger.runs.get(self.run_id)
+
+    def interrupt(self, signal: str = "SIGTERM") -> None:
+        """Ask every task to stop, as ECS does; they leave at their next batch with their progress saved."""
+        for task in self._active:
+            task.control.signal = signal
+
+    def kill(self, *, exit_code: int = 137, stop_code: str = "SpotInterruption") -> None:
+        """End every task where it stands: nothing is saved on the way out."""
+        for task in list(self._active):
+            task.loop = iter(())
+            self._end(task, Ended(exit_code=exit_code, stop_code=stop_code))
+
+    def freeze(self) -> list[LocalTask]:
+        """Take the tasks out of the run alive, while the platform calls them stopped.
+
+        Stepping one wakes a zombie.
+        """
+        zombies = list(self._active)
+        for task in zombies:
+            self._end(task, Ended(stop_code="InfrastructureHealth"))
+        return zombies
+
+    # What a test asks.
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        self.plan()
+        assert self._run is not None
+        return self._run.run_id
+
+    @property
+    def phase(self) -> Phase:
+        """The phase that is worked: apply, or rehearse in a dry run."""
+        return first_phase(self.plan())
+
+    @property
+    def planned(self) -> int:
+        """Partitions in the plan."""
+        return self.plan().partition_count
+
+    @property
+    def accepted(self) -> int:
+        """Partitions that were accepted."""
+        return self.count(PartitionStatus.ACCEPTED)
+
+    @property
+    def records(self) -> Counters:
+        """The records of all partitions that ended."""
+        return self.ledger.verdicts.counts(self.run_id).tally().records
+
+    @property
+    def replayed(self) -> int:
+        """At most this many different records were worked again after kills."""
+        return self.ledger.verdicts.counts(self.run_id).tally().replayed
+
+    def count(self, *states: PartitionStatus) -> int:
+        """Partitions in some end states."""
+        return self.ledger.verdicts.counts(self.run_id).tally(*states).partitions
+
+    def partition(self, partition_id: str) -> PartitionItem:
+        """A partition as the ledger has it."""
+        return self.ledger.partitions.get(self.run_id, self.phase, partition_id)
+
+    def secret(self, name: str) -> str:
+        """The secret of that name that the test gave. Raises JobError as a task does."""
+        try:
+            return self._secrets[name]
+        except KeyError:
+            raise JobError(
+                f"Secret {name!r} is not there.", remedy="Give it to LocalRun in `secrets`."
+            ) from None
+
+    # How it works.
+
+    def _request(self) -> Request:
+        start, end, keys = self._window
+        return Request(
+            job=self.job.name,
+            request_id=f"local-{self._rng.randrange(2**32)}",
+            requester="local",
+            start=start,
+            end=end,
+            keys=keys,
+            params=self._params,
+            dry_run=self._dry_run,
+        )
+
+    def _named_partitions(self) -> list[Partition | str] | None:
+        if self.job.partitions.by != "job":
+            return None
+        job = self.job_class(Settings(self._params, self.secret))
+        job.open()
+        try:
+            return list(job.partitions(window(self.job, self._request())))
+        finally:
+            job.close()
+
+    def _launch_waiting(self) -> None:
+        while self._waiting and len(self._active) < self._concurrency:
+            try:
+                self._launch(self._waiting.pop(0))
+            except RunClosed:
+                self._waiting.clear()  # As the state machine's children do: the gate is shut, leave.
+
+    def _launch(self, slice_: Slice) -> None:
+        run = self.ledger.runs.get(self.run_id)
+        number = self.ledger.runs.next_launch(run.run_id, run.generation)
+        launch = Launch(run.run_id, run.generation, self.phase, slice_, number)
+        arn = f"arn:aws:ecs:local:000000000000:task/local/{number:032x}"
+        control = Control()
+        worker = Worker(
+            self.job_class,
+            _order(launch, run),
+            self._tools(arn, control),
+            no_progress=lambda reason: task.hang(reason),  # noqa: PLW0108 - the task is made below
+        )
+        self.platform.set(arn, TaskState.ALIVE)
+        task = LocalTask(arn, launch, worker, control, worker.steps())
+        self.tasks.append(task)
+        self._active.append(task)
+
+    def _tools(self, arn: str, control: Control) -> Tools:
+        return Tools(
+            ledger=self.ledger,
+            artifacts=self.artifacts,
+            identity=Identity(arn, CODE),
+            clock=self.clock,
+            control=control,
+            rng=random.Random(self._rng.random()),
+            secret=self.secret,
+            checkpoint_seconds=self._checkpoint_seconds,
+        )
+
+    def _end(self, task: LocalTask, ended: Ended) -> None:
+        self._active.remove(task)
+        self.platform.set(task.arn, TaskState.STOPPED)
+        if self._acceptance().accept(task.launch, ended) is Answer.AGAIN:
+            self._waiting.insert(0, task.launch.slice)
+
+    def _acceptance(self) -> Acceptance:
+        return Acceptance(self.ledger, self.artifacts, self.platform, self.clock)
+
+    def _settle(self) -> None:
+        settled = Settlement(self.ledger, self.artifacts, self._acceptance()).settle(self.run_id, self.phase)
+        if settled is Settled.UNFINISHED:
+            raise TrueupError(
+                f"Run {self.run_id} has partitions that no slice is left for.", remedy="This is a bug."
+            )
+        self._over = True
+
+
+def _load(job_file: str | Path) -> JobFile:
+    from trueup.jobfile import load  # a YAML reader, which nobody needs who gives a JobFile
+
+    return load(Path(job_file))
+
+
+def _order(launch: Launch, run: Run) -> TaskOrder:
+    return TaskOrder(
+        run_id=run.run_id,
+        job=run.job,
+        generation=launch.generation,
+        phase=launch.phase,
+        launch=launch.launch,
+        slice=launch.slice,
+        plan_key=run.plan_key,
+        plan_sha256=run.plan_sha256,
+    )

@@ -1,0 +1,257 @@
+"""The loop inside the container: a slice, partition by partition, and the result contract at the end.
+
+It is a generator that pauses at each point that it passes, so that one process can step through a whole run,
+and a test can end it anywhere. A container steps through it without pausing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from trueup.errors import (
+    ArtifactError,
+    ArtifactExists,
+    LaunchTaken,
+    LostOwnership,
+    NotTakable,
+    RunClosed,
+    StoreUnavailable,
+    Superseded,
+    UsageError,
+)
+from trueup.jobs import Backfill, Settings
+from trueup.ledger import Owner
+from trueup.model.ledger import Run, TaskItem
+from trueup.model.plan import Partition, Plan, TaskOrder
+from trueup.model.result import PartitionResult, ResultContract, record_counts
+from trueup.model.states import WRITING_PHASES, ResultStatus, TaskStatus
+from trueup.exits import Exit
+from trueup.worker.heart import BeatThread, Heart
+from trueup.worker.pace import BatchSize, Pace
+from trueup.worker.partition import Bench, PartitionWork, Step
+from trueup.worker.patience import Patience
+from trueup.worker.stopping import Stop, Stopped, Stopping
+from trueup.worker.tools import Tools
+
+log = logging.getLogger("trueup.worker")
+
+
+def leave_now(reason: str) -> None:
+    """End the process at once: the loop hangs in somebody's code and will not listen."""
+    log.error("leaving without progress: %s", reason)
+    os._exit(Exit.FAULT)
+
+
+class Worker:
+    """One task. `exit` and `contract` say how it ended, once `steps` is through."""
+
+    def __init__(
+        self,
+        job_class: type[Backfill],
+        order: TaskOrder,
+        tools: Tools,
+        *,
+        no_progress: Callable[[str], None] = leave_now,
+    ) -> None:
+        self._job_class = job_class
+        self._order = order
+        self._tools = tools
+        self._no_progress = no_progress
+        self._started_at = tools.clock.now()
+        self._entries: list[PartitionResult] = []
+        self._stop: Stop | None = None
+        self._warnings: list[str] = []
+        self.heart: Heart | None = None
+        self.contract: ResultContract | None = None
+        self.exit: Exit = Exit.FAULT
+
+    def run(self) -> Exit:
+        """Work the slice to its end and give the exit code. Raises nothing that it knows of."""
+        for _ in self.steps(beats=True):
+            pass
+        return self.exit
+
+    def steps(self, *, beats: bool = False) -> Iterator[Step]:
+        """The slice, pausing at each point; `beats` runs the heart beside it, else the caller beats."""
+        try:
+            yield from self._steps(beats)
+        except (RunClosed, LaunchTaken) as refused:
+            log.info("not needed: %s", refused)
+            self.exit = Exit.INTERRUPTED
+        except LostOwnership as lost:
+            log.warning("leaving: %s", lost)
+            self.exit = Exit.INTERRUPTED
+        except (Superseded, StoreUnavailable) as gone:
+            # Either may last for ever (a lock freed by hand, a role without a permission): without anything
+            # saved it counts as a fault, or the slice would be launched again without end.
+            log.warning("leaving: %s", gone)
+            self.exit = Exit.INTERRUPTED if self._tools.control.saved else Exit.FAULT
+        except Stopped as stopped:
+            log.warning("leaving before any partition: %s", stopped)
+            self.exit = stopped.stop.exit
+        except (UsageError, ArtifactError) as wrong:
+            log.error("the input is wrong: %s", wrong)
+            self.exit = Exit.BAD_INPUT
+        except Exception:
+            log.exception("a bug, or an error outside any partition")
+            self.exit = Exit.FAULT
+
+    def _steps(self, beats: bool) -> Iterator[Step]:
+        self._tools.control.progressed_at = self._tools.clock.monotonic()
+        task = self._register()
+        yield Step("registered")
+        run = self._tools.ledger.runs.get(self._order.run_id)
+        plan = self._plan()
+        bench = self._bench(run, plan)
+        self.heart = self._heart(task, plan, bench)
+        with BeatThread(self.heart, self._tools.beat_seconds) if beats else nullcontext():
+            bench.patience.call("open", bench.job.open)
+            try:
+                yield from self._work(bench, self._tools.artifacts.slice(self._order.slice))
+            finally:
+                self._close(bench.job)
+        yield from self._store(plan)
+
+    def _close(self, job: Backfill) -> None:
+        try:
+            job.close()
+        except Exception as error:
+            # The work is done and saved, or another error is on its way: neither is to be lost over this one.
+            log.exception("close failed")
+            self._warnings.append(f"close failed with {type(error).__name__}: {error}")
+
+    def _register(self) -> TaskItem:
+        now = self._tools.clock.now()
+        task = TaskItem(
+            phase=self._order.phase,
+            slice_id=self._order.slice.slice_id,
+            launch=self._order.launch,
+            generation=self._order.generation,
+            task=self._tools.identity.task,
+            registered_at=now,
+            beat_at=now,
+        )
+        self._tools.ledger.tasks.register(self._order.run_id, task)
+        return task
+
+    def _plan(self) -> Plan:
+        plan = self._tools.artifacts.plan(self._order.plan_key, self._order.plan_sha256)
+        planned, ours = plan.code(self._order.phase), self._tools.identity.code
+        if planned != ours:
+            raise UsageError(
+                f"This task runs {ours.task_definition} ({ours.image_digest}); "
+                f"the plan names {planned.task_definition} ({planned.image_digest}).",
+                remedy="Start the revision that was planned, or move the run to new code.",
+            )
+        return plan
+
+    def _bench(self, run: Run, plan: Plan) -> Bench:
+        order, tools = self._order, self._tools
+        stopping = Stopping(tools.control, tools.clock, plan.job.task.minutes)
+        pace = Pace(tools.ledger, run, stopping, tools.clock)
+        size = BatchSize(plan.job.batch, pace)
+        writes = order.phase in WRITING_PHASES
+        return Bench(
+            job=self._make_job(Settings(plan.params, tools.secret, size)),
+            plan=plan,
+            owner=Owner(
+                run.run_id, order.phase, order.launch, tools.identity.task, run.epoch if writes else 0
+            ),
+            dry=not writes,
+            stopping=stopping,
+            patience=Patience(stopping, tools.rng, on_throttle=lambda: _throttled(tools, pace)),
+            pace=pace,
+            size=size,
+            tools=tools,
+            warnings=self._warnings,
+        )
+
+    def _make_job(self, settings: Settings) -> Backfill:
+        try:
+            return self._job_class(settings)
+        except ValidationError as error:
+            raise UsageError(f"The job's Params do not take the plan's parameters: {error}") from error
+
+    def _heart(self, task: TaskItem, plan: Plan, bench: Bench) -> Heart:
+        return Heart(
+            self._tools.ledger,
+            self._order.run_id,
+            task,
+            self._tools.control,
+            self._tools.clock,
+            no_progress_seconds=plan.job.task.no_progress_seconds,
+            follow=bench.pace.follow,
+            no_progress=self._no_progress,
+        )
+
+    def _work(self, bench: Bench, parts: list[Partition]) -> Iterator[Step]:
+        for part in parts:
+            self._stop = self._stop or bench.stopping.ask()
+            if self._stop is not None:
+                return
+            yield from self._work_partition(bench, part)
+
+    def _work_partition(self, bench: Bench, part: Partition) -> Iterator[Step]:
+        work = PartitionWork(bench, part)
+        try:
+            yield from work.steps()
+        except NotTakable as done:
+            log.info("nothing to do: %s", done)
+            self._tools.control.progressed_at = self._tools.clock.monotonic()
+        except Stopped as stopped:
+            log.info("partition %s: %s", part.id, stopped)
+            self._stop = stopped.stop
+            if work.kept:
+                self._stop = replace(stopped.stop, exit=Exit.FAULT)
+        if work.entry is not None:
+            self._entries.append(work.entry)
+
+    def _store(self, plan: Plan) -> Iterator[Step]:
+        if self._stop is not None and self._stop.signal == "ownership":
+            self.exit = Exit.INTERRUPTED
+            return
+        self.contract = self._contract(plan)
+        try:
+            self._tools.artifacts.put_result(self.contract)
+        except ArtifactExists as twice:
+            log.warning("the result was stored before: %s", twice)
+        self.exit = self._stop.exit if self._stop else Exit.DONE
+        yield Step("stored")
+
+    def _contract(self, plan: Plan) -> ResultContract:
+        order, identity = self._order, self._tools.identity
+        return ResultContract(
+            job_id=plan.job.name,
+            status=self._status(),
+            started_at=self._started_at,
+            finished_at=max(self._tools.clock.now(), self._started_at),
+            warnings=[*self._warnings, *([f"stopped early by {self._stop}"] if self._stop else [])],
+            run_id=order.run_id,
+            generation=order.generation,
+            phase=order.phase,
+            slice_id=order.slice.slice_id,
+            launch=order.launch,
+            plan_sha256=order.plan_sha256,
+            task_arn=identity.task,
+            task_definition=identity.code.task_definition,
+            image_digest=identity.code.image_digest,
+            partitions=self._entries,
+            **record_counts(ResultContract.totals(self._entries)),
+        )
+
+    def _status(self) -> TaskStatus:
+        if self._stop is not None:
+            return TaskStatus.INTERRUPTED if self._stop.exit is Exit.INTERRUPTED else TaskStatus.FAILED
+        good = all(entry.status is ResultStatus.SUCCEEDED for entry in self._entries)
+        return TaskStatus.SUCCEEDED if good else TaskStatus.FAILED
+
+
+def _throttled(tools: Tools, pace: Pace) -> None:
+    tools.metrics.emit({"Throttled": 1})
+    pace.slow_down()

@@ -1,0 +1,177 @@
+"""The container's process: `python -m trueup.worker`. Environment in, exit code out."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from trueup.artifacts import Artifacts
+from trueup.clock import SystemClock
+from trueup.errors import ArtifactError, TrueupError, UsageError
+from trueup.jobs import Backfill
+from trueup.ledger import Ledger
+from trueup.loading import load_class
+from trueup.model.plan import CodeIdentity, TaskOrder
+from trueup.exits import Exit
+from trueup.worker.loop import Worker
+from trueup.worker.metrics import EmbeddedMetrics
+from trueup.worker.stopping import Control
+from trueup.worker.tools import CHECKPOINT_SECONDS, Identity, Tools
+
+log = logging.getLogger("trueup.worker")
+
+Environment = Mapping[str, str]
+
+
+def main(environment: Environment = os.environ) -> int:
+    """Run the task that the environment orders, and give its exit code. Raises nothing."""
+    control = Control()
+    listen(control)
+    try:
+        log_as_json({})
+        order = read_order(environment)
+        log_as_json({"run": order.run_id, "slice": order.slice.slice_id, "launch": order.launch})
+        tools = make_tools(environment, order, control)
+        return Worker(read_class(environment, order, tools), order, tools).run()
+    except (UsageError, ArtifactError) as wrong:
+        log.error("the input is wrong: %s", wrong)
+        return Exit.BAD_INPUT
+    except TrueupError as failed:
+        log.error("the task cannot begin: %s", failed)
+        return Exit.FAULT
+    except Exception:
+        log.exception("a bug, before the slice was begun")
+        return Exit.FAULT
+
+
+def listen(control: Control) -> None:
+    """Make SIGTERM (ECS, Spot) and SIGINT a wish to stop, which the loop grants at its next batch."""
+
+    def ask(number: int, frame: object) -> None:
+        control.signal = signal.Signals(number).name
+
+    signal.signal(signal.SIGTERM, ask)
+    signal.signal(signal.SIGINT, ask)
+
+
+def read_order(environment: Environment) -> TaskOrder:
+    """TRUEUP_ORDER as a value. Raises UsageError."""
+    try:
+        return TaskOrder.model_validate_json(_needed(environment, "TRUEUP_ORDER"))
+    except ValidationError as error:
+        raise UsageError(
+            f"TRUEUP_ORDER does not say what to do: {error}",
+            remedy="Tasks are started by trueup's state machine.",
+        ) from error
+
+
+def make_tools(environment: Environment, order: TaskOrder, control: Control) -> Tools:
+    """Stores and clocks for real. Raises UsageError where the environment lacks something."""
+    # Here, so that the loop can be imported, and its job tested, without a word of AWS.
+    from trueup.artifacts.s3 import S3Store, connect_s3
+    from trueup.ledger.dynamo import DynamoTable, connect_dynamodb
+
+    table, bucket = _needed(environment, "TRUEUP_TABLE"), _needed(environment, "TRUEUP_BUCKET")
+    identity = who_am_i(environment)
+    clock = SystemClock()
+    return Tools(
+        ledger=Ledger(DynamoTable(connect_dynamodb(), table), clock),
+        artifacts=Artifacts(S3Store(connect_s3(), bucket)),
+        identity=identity,
+        clock=clock,
+        control=control,
+        metrics=EmbeddedMetrics({"job": order.job, "phase": order.phase.value}, clock),
+        checkpoint_seconds=_seconds(environment, "TRUEUP_CHECKPOINT_SECONDS", CHECKPOINT_SECONDS),
+    )
+
+
+def who_am_i(environment: Environment) -> Identity:
+    """The task's ARN and code, as the ECS metadata endpoint (version 4) gives them.
+
+    Raises UsageError where there is no such endpoint or it does not say, TrueupError where it does not
+    answer.
+    """
+    import urllib.request  # once a task, and slow to import
+
+    address = _needed(environment, "ECS_CONTAINER_METADATA_URI_V4")
+    try:
+        with urllib.request.urlopen(f"{address}/task", timeout=5) as answer:  # noqa: S310 - ECS's own address
+            return identity_of(json.load(answer))
+    except OSError as error:
+        raise TrueupError(
+            f"The metadata endpoint {address} did not answer: {error}.",
+            remedy="Fargate has it from platform version 1.4.0 on.",
+        ) from error
+
+
+def identity_of(task: Mapping[str, Any]) -> Identity:
+    """The identity in a task document of the metadata endpoint; trueup's tasks have one container.
+
+    Raises UsageError where the document lacks something.
+    """
+    try:
+        arn = task["TaskARN"]
+        prefix = arn.rpartition(":task/")[0]
+        definition = f"{prefix}:task-definition/{task['Family']}:{task['Revision']}"
+        digest = task["Containers"][0]["ImageID"]
+        return Identity(arn, CodeIdentity(task_definition=definition, image_digest=digest))
+    except (LookupError, TypeError, AttributeError, ValidationError) as error:
+        raise UsageError(
+            f"The task's metadata do not say who it is: {type(error).__name__}: {error}.",
+            remedy="Refer to the image by its digest, and to the task definition by its revision.",
+        ) from error
+
+
+def read_class(environment: Environment, order: TaskOrder, tools: Tools) -> type[Backfill]:
+    """The job's class, from the folder of its code. Raises UsageError, ArtifactError, StoreUnavailable."""
+    plan = tools.artifacts.plan(order.plan_key, order.plan_sha256)
+    return load_class(plan.job, Path(environment.get("TRUEUP_CODE") or Path.cwd()))
+
+
+def _needed(environment: Environment, name: str) -> str:
+    try:
+        return environment[name]
+    except KeyError:
+        raise UsageError(
+            f"{name} is not set.", remedy="The task definition sets it; see template.yaml."
+        ) from None
+
+
+def _seconds(environment: Environment, name: str, default: float) -> float:
+    text = environment.get(name)
+    try:
+        return float(text) if text else default
+    except ValueError:
+        raise UsageError(
+            f"{name} is {text!r}.", remedy="Give a number of seconds, or leave it out."
+        ) from None
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line, with what `about` says (run, slice and launch) on every one."""
+
+    def __init__(self, about: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._about = dict(about)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """A record as JSON."""
+        line = {"level": record.levelname.lower(), "message": record.getMessage(), **self._about}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def log_as_json(about: Mapping[str, Any]) -> None:
+    """Log to standard error, for people and CloudWatch Logs alike."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines(about))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

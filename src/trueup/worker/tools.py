@@ -1,0 +1,42 @@
+"""What the loop works with. All of it is handed in, so that tests decide time, stores and chance."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from trueup.artifacts import Artifacts
+from trueup.clock import Clock, SystemClock
+from trueup.jobs import environment_secret
+from trueup.ledger import Ledger
+from trueup.model.plan import CodeIdentity
+from trueup.worker.metrics import Metrics, NoMetrics
+from trueup.worker.stopping import Control
+
+CHECKPOINT_SECONDS = 3.0
+BEAT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who this task is, as its platform says: its ARN, and the code that it was started with."""
+
+    task: str
+    code: CodeIdentity
+
+
+@dataclass(slots=True)
+class Tools:
+    """Stores, clock, chance and settings of one task. `checkpoint_seconds` 0 means one checkpoint a batch."""
+
+    ledger: Ledger
+    artifacts: Artifacts
+    identity: Identity
+    clock: Clock = field(default_factory=SystemClock)
+    control: Control = field(default_factory=Control)
+    metrics: Metrics = field(default_factory=NoMetrics)
+    rng: random.Random = field(default_factory=random.Random)
+    secret: Callable[[str], str] = environment_secret
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+    beat_seconds: float = BEAT_SECONDS
