@@ -14,6 +14,7 @@ from enum import StrEnum
 from trueup.artifacts import Artifacts
 from trueup.clock import Clock
 from trueup.errors import Stale
+from trueup.exits import Exit
 from trueup.judging import judge_reported
 from trueup.ledger import Decision, Ledger
 from trueup.model.ledger import PartitionItem, Run, TaskItem
@@ -21,7 +22,6 @@ from trueup.model.plan import Slice
 from trueup.model.result import PartitionError
 from trueup.model.states import UNFINISHED, PartitionStatus, Phase, RunStatus
 from trueup.platform import Ended, Platform, TaskState
-from trueup.exits import Exit
 
 # ECS forgets a stopped task after about an hour, and does not know a new one for a moment.
 MISSING_MEANS_STOPPED = timedelta(hours=1)

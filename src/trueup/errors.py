@@ -1,25 +1,25 @@
 """Every error that trueup raises, as one tree.
 
-    TrueupError                     what happened, to which thing, and what to do now
-    ├── UsageError                  the person's input is wrong; nothing was created (exit 2)
-    │   ├── JobFileError            a job file: names the line
-    │   └── RequestError            a request: names the field
-    ├── Refused                     the ledger said no; carries the clause and both sides
-    │   ├── RunClosed               the run is not open for this generation
-    │   ├── LostOwnership           another task took the partition
-    │   ├── NotTakable              the partition is finished, or was taken by a later launch
-    │   ├── LaunchTaken             another task registered for this launch
-    │   ├── LockHeld                another run holds an overlapping window of the target
-    │   └── Stale                   the item changed between reading and writing
-    ├── StoreUnavailable            DynamoDB or S3 did not answer; nothing is known of the write
-    ├── ArtifactError
-    │   ├── ArtifactExists          written once already, with other content
-    │   └── ArtifactMissing
-    ├── JobError                    the author's code broke a rule of the job API
-    │   ├── Throttled               raised by authors: the sink asks to slow down
-    │   ├── Transient               raised by authors: worth trying again inside the task
-    │   └── Superseded              raised by sinks: a higher fence was there
-    └── LocalStackError             something on the laptop did not start
+TrueupError                     what happened, to which thing, and what to do now
+├── UsageError                  the person's input is wrong; nothing was created (exit 2)
+│   ├── JobFileError            a job file: names the line
+│   └── RequestError            a request: names the field
+├── Refused                     the ledger said no; carries the clause and both sides
+│   ├── RunClosed               the run is not open for this generation
+│   ├── LostOwnership           another task took the partition
+│   ├── NotTakable              the partition is finished, or was taken by a later launch
+│   ├── LaunchTaken             another task registered for this launch
+│   ├── LockHeld                another run holds an overlapping window of the target
+│   └── Stale                   the item changed between reading and writing
+├── StoreUnavailable            DynamoDB or S3 did not answer; nothing is known of the write
+├── ArtifactError
+│   ├── ArtifactExists          written once already, with other content
+│   └── ArtifactMissing
+├── JobError                    the author's code broke a rule of the job API
+│   ├── Throttled               raised by authors: the sink asks to slow down
+│   ├── Transient               raised by authors: worth trying again inside the task
+│   └── Superseded              raised by sinks: a higher fence was there
+└── LocalStackError             something on the laptop did not start
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class UsageError(TrueupError):
 class JobFileError(UsageError):
     """A job file cannot be used; `file` and `line` (from 1) say where."""
 
-    def __init__(self, what: str, *, remedy: str = "", file: str = "job.yaml", line: int | None = None) -> None:
+    def __init__(
+        self, what: str, *, remedy: str = "", file: str = "job.yaml", line: int | None = None
+    ) -> None:
         super().__init__(what, remedy=remedy)
         self.file = file
         self.line = line

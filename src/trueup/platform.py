@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
-from trueup.model.base import Value
 from trueup.exits import Exit
+from trueup.model.base import Value
 
 
 class TaskState(StrEnum):

@@ -25,13 +25,13 @@ from trueup.errors import (
     Superseded,
     UsageError,
 )
+from trueup.exits import Exit
 from trueup.jobs import Backfill, Settings
 from trueup.ledger import Owner
 from trueup.model.ledger import Run, TaskItem
 from trueup.model.plan import Partition, Plan, TaskOrder
 from trueup.model.result import PartitionResult, ResultContract, record_counts
 from trueup.model.states import WRITING_PHASES, ResultStatus, TaskStatus
-from trueup.exits import Exit
 from trueup.worker.heart import BeatThread, Heart
 from trueup.worker.pace import BatchSize, Pace
 from trueup.worker.partition import Bench, PartitionWork, Step

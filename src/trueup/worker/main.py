@@ -16,11 +16,11 @@ from pydantic import ValidationError
 from trueup.artifacts import Artifacts
 from trueup.clock import SystemClock
 from trueup.errors import ArtifactError, TrueupError, UsageError
+from trueup.exits import Exit
 from trueup.jobs import Backfill
 from trueup.ledger import Ledger
 from trueup.loading import load_class
 from trueup.model.plan import CodeIdentity, TaskOrder
-from trueup.exits import Exit
 from trueup.worker.loop import Worker
 from trueup.worker.metrics import EmbeddedMetrics
 from trueup.worker.stopping import Control

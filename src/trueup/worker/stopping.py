@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trueup.clock import Clock
-from trueup.model.states import RunStatus
 from trueup.exits import Exit
+from trueup.model.states import RunStatus
 
 
 @dataclass(frozen=True, slots=True)
