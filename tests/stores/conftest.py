@@ -43,7 +43,8 @@ class OneAtATime:
 @pytest.fixture(scope="session")
 def moto_clients() -> Iterator[dict[str, Any]]:
     """DynamoDB and S3 of moto, with the table and the bucket."""
-    with mock_aws():
+    # Credentials are the clients' own: the environment of other tests stays as it is.
+    with mock_aws(config={"core": {"mock_credentials": False}}):
         yield _prepared({name: OneAtATime(client(name, endpoint=None)) for name in ("dynamodb", "s3")})
 
 

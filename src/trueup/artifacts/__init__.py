@@ -1,0 +1,113 @@
+"""What a run leaves in S3: plans, dispatches, results, rejects. Written once, checked by S3's checksums."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from trueup.artifacts.store import Store
+from trueup.errors import ArtifactError
+from trueup.model.base import sha256
+from trueup.model.ledger import Run
+from trueup.model.plan import Dispatch, ObjectRef, Partition, Plan, Slice
+from trueup.model.result import ResultContract
+from trueup.model.states import Phase
+
+__all__ = ["Artifacts", "Store"]
+
+
+def plan_key(run_id: str) -> str:
+    """The plan of a run."""
+    return f"runs/{run_id}/plan.json"
+
+
+def result_key_of(run_id: str, phase: Phase, slice_id: int, launch: int, task: str) -> str:
+    """Where the contract of a launch and task (its ARN) is stored, once."""
+    return f"runs/{run_id}/{phase.value}/results/{slice_id}/{launch}-{task.rpartition('/')[2]}.json"
+
+
+def rejects_prefix(run_id: str, phase: Phase, partition_id: str) -> str:
+    """Under which the rejects of a partition lie."""
+    return f"runs/{run_id}/{phase.value}/rejects/{partition_id}/"
+
+
+class Artifacts:
+    """A run's objects, by what they are."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def put_plan(self, plan: Plan, partitions: bytes) -> None:
+        """Store a plan and the partitions that it names. Raises ArtifactExists for other content there."""
+        self.store.put_once(plan.partitions.key, partitions)
+        self.store.put_once(plan_key(plan.run_id), plan.bytes())
+
+    def plan(self, key: str, expected_sha256: str) -> Plan:
+        """The plan, if it is the one that was hashed. Raises ArtifactMissing, ArtifactError."""
+        return Plan.model_validate_json(self._checked(key, expected_sha256))
+
+    def plan_of(self, run: Run) -> Plan:
+        """The plan that a run was started with. Raises ArtifactMissing, ArtifactError."""
+        return self.plan(run.plan_key, run.plan_sha256)
+
+    def partitions(self, ref: ObjectRef) -> list[Partition]:
+        """The partitions of a plan or dispatch, in its order. Raises ArtifactMissing, ArtifactError."""
+        return _lines(self._checked(ref.key, ref.sha256))
+
+    def put_dispatch(self, dispatch: Dispatch, partitions: bytes, slices: bytes) -> None:
+        """Store a dispatch: its partitions, and the slices that a Distributed Map reads."""
+        self.store.put_once(dispatch.partitions.key, partitions)
+        self.store.put_once(dispatch.slices_key, slices)
+
+    def slice(self, slice_: Slice) -> list[Partition]:
+        """The partitions of a slice, a byte range of the dispatch. Raises ArtifactMissing, ArtifactError."""
+        data = self.store.get_range(slice_.key, slice_.offset, slice_.length)
+        try:
+            found = _lines(data)
+        except ValueError as error:
+            raise _changed(slice_, "lines that are no partitions") from error
+        if len(found) != slice_.partitions:
+            raise _changed(slice_, f"{len(found)} partitions")
+        return found
+
+    def put_result(self, contract: ResultContract) -> str:
+        """Store a contract once and give its key. Raises ArtifactExists for other content there."""
+        key = result_key_of(
+            contract.run_id, contract.phase, contract.slice_id, contract.launch, contract.task_arn
+        )
+        self.store.put_once(key, contract.model_dump_json(by_alias=True).encode())
+        return key
+
+    def put_rejects(
+        self, run_id: str, phase: Phase, partition_id: str, name: str, lines: Iterable[Any]
+    ) -> str:
+        """Store rejects as JSON Lines and give their location."""
+        data = "".join(json.dumps(line, default=str) + "\n" for line in lines).encode()
+        return self.put_reject_bytes(run_id, phase, partition_id, name, data)
+
+    def put_reject_bytes(self, run_id: str, phase: Phase, partition_id: str, name: str, data: bytes) -> str:
+        """Store rejects that are JSON Lines already, and give their location."""
+        key = rejects_prefix(run_id, phase, partition_id) + name
+        self.store.put(key, data)
+        return self.store.location(key)
+
+    def _checked(self, key: str, expected_sha256: str) -> bytes:
+        data = self.store.get(key)
+        if sha256(data) != expected_sha256:
+            raise ArtifactError(
+                f"{key} has SHA-256 {sha256(data)}, not {expected_sha256} as was planned.",
+                remedy="It was changed after it was hashed: do not run it; plan again.",
+            )
+        return data
+
+
+def _changed(slice_: Slice, found: str) -> ArtifactError:
+    return ArtifactError(
+        f"Slice {slice_.slice_id} has {found} in {slice_.key}, not {slice_.partitions} partitions.",
+        remedy="The dispatch was changed after it was made: make a new one.",
+    )
+
+
+def _lines(data: bytes) -> list[Partition]:
+    return [Partition.model_validate_json(line) for line in data.splitlines() if line]

@@ -1,0 +1,45 @@
+"""The trail: every verb leaves who, what, why, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from trueup.clock import Clock
+from trueup.ledger import keys
+from trueup.ledger.table import Clause, Table, Write
+from trueup.model.ledger import AuditEntry
+
+
+class Audit:
+    """Entries are written in the transaction of the change that they tell of."""
+
+    def __init__(self, table: Table, clock: Clock, unique: Callable[[], str]) -> None:
+        self._table = table
+        self._clock = clock
+        self._unique = unique
+
+    def entry(
+        self,
+        run_id: str,
+        *,
+        who: str,
+        verb: str,
+        subject: str,
+        why: str = "",
+        before: object = None,
+        after: object = None,
+    ) -> Write:
+        """The write that belongs into the verb's own transaction."""
+        at = self._clock.now()
+        entry = AuditEntry(at=at, who=who, verb=verb, subject=subject, why=why, before=before, after=after)
+        return Write(
+            keys.audit(run_id, at, self._unique()),
+            item=entry.document(),
+            clauses=(Clause("the audit entry is new", "at", "absent"),),
+        )
+
+    def of(self, run_id: str) -> Iterator[AuditEntry]:
+        """The trail of a run, oldest first."""
+        for item in self._table.query(keys.run(run_id)[0], "AUDIT#"):
+            item.pop("SK")
+            yield AuditEntry.model_validate(item)

@@ -1,0 +1,61 @@
+"""Where things are in the one table (design, section 6)."""
+
+from __future__ import annotations
+
+import zlib
+from datetime import datetime
+
+from trueup.ledger.table import Key
+from trueup.model.states import Phase
+
+SHARDS = 8
+
+
+def shard(text: str) -> int:
+    """Which of the shards: the same everywhere and for ever, so Python's own hash will not do."""
+    return zlib.crc32(text.encode()) % SHARDS
+
+
+def run(run_id: str) -> Key:
+    """The run."""
+    return f"RUN#{run_id}", "RUN"
+
+
+def count(run_id: str, number: int) -> Key:
+    """One of the counter items of a run."""
+    return f"RUN#{run_id}", f"COUNT#{number}"
+
+
+def task(run_id: str, phase: Phase, slice_id: int, launch: int) -> Key:
+    """A task, from registering until it is proved stopped."""
+    return f"RUN#{run_id}", f"TASK#{phase.value}#{slice_id:06d}#{launch:08d}"
+
+
+def audit(run_id: str, at: datetime, unique: str) -> Key:
+    """One verb of the trail."""
+    return f"RUN#{run_id}", f"AUDIT#{at:%Y-%m-%dT%H:%M:%S.%fZ}#{unique}"
+
+
+def rate(run_id: str) -> Key:
+    """The window from which tasks reserve their share of the run's rate."""
+    return f"RUN#{run_id}", "RATE"
+
+
+def partition(run_id: str, phase: Phase, partition_id: str) -> Key:
+    """A partition's checkpoint; sharded, since one partition key takes 1,000 writes a second."""
+    return f"RUN#{run_id}#{phase.value}#{shard(partition_id)}", f"PART#{partition_id}"
+
+
+def partition_shards(run_id: str, phase: Phase) -> list[str]:
+    """The partition keys under which all checkpoints of a phase lie."""
+    return [f"RUN#{run_id}#{phase.value}#{number}" for number in range(SHARDS)]
+
+
+def lock(target: str) -> Key:
+    """The lock of a target."""
+    return f"LOCK#{target}", "LOCK"
+
+
+def request(request_id: str) -> Key:
+    """The run that a request started. The id alone decides, so there is no time in it."""
+    return f"REQUEST#{request_id}", "AT#"

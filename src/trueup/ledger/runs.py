@@ -1,0 +1,192 @@
+"""Runs: created once, launched from while open, closed before anything else is decided."""
+
+from __future__ import annotations
+
+from trueup.clock import Clock
+from trueup.errors import RequestError, RunClosed, Stale, TrueupError
+from trueup.ledger import keys
+from trueup.ledger.audit import Audit
+from trueup.ledger.table import Clause, ConditionFailed, Table, TransactionFailed, Write
+from trueup.model.base import canonical, sha256
+from trueup.model.ledger import Run
+from trueup.model.states import RunStatus, run_may_become
+
+NEVER_EXISTED = Clause("the run is new", "runId", "absent")
+
+
+def open_clauses(generation: int) -> tuple[Clause, ...]:
+    """What must hold before a task is launched or registers, or a run locks: open, and of this generation."""
+    return (
+        Clause("the run is open", "status", "=", RunStatus.RUNNING.value),
+        Clause("the run is of this generation", "generation", "=", generation),
+    )
+
+
+def closed(run_id: str, refusal: ConditionFailed) -> RunClosed:
+    """The error for a run that is not open for a generation."""
+    found = refusal.old or {}
+    return RunClosed(
+        f"Run {run_id} takes no tasks of this generation: "
+        f"it is {found.get('status', 'unknown')}, generation {found.get('generation')}.",
+        clause=str(refusal),
+        wanted=refusal.clause.value if refusal.clause else None,
+        found=refusal.old,
+        remedy="Leave; whoever resumes the run starts tasks of their own.",
+    )
+
+
+class Runs:
+    """The run items."""
+
+    def __init__(self, table: Table, clock: Clock, audit: Audit) -> None:
+        self._table = table
+        self._clock = clock
+        self._audit = audit
+
+    def create(self, run: Run, *, why: str = "") -> Run:
+        """Create the run once per request; asked again, give the run that the request started.
+
+        Raises RequestError where the request id was used for something else.
+        """
+        trail = self._audit.entry(
+            run.run_id, who=run.requester, verb="start", subject=run.run_id, why=why, after=run.document()
+        )
+        started = {"runId": run.run_id, "fingerprint": _fingerprint(run), "at": run.document()["createdAt"]}
+        try:
+            self._table.transact(
+                [
+                    Write(keys.run(run.run_id), item=_stored(run), clauses=(NEVER_EXISTED,)),
+                    Write(
+                        keys.request(run.request_id),
+                        item=started,
+                        clauses=(Clause("the request is new", "runId", "absent"),),
+                    ),
+                    trail,
+                ]
+            )
+        except TransactionFailed as refusal:
+            return self._started_before(run, refusal)
+        return run
+
+    def _started_before(self, run: Run, refusal: TransactionFailed) -> Run:
+        asked = refusal.of(keys.request(run.request_id))
+        if asked is None:
+            raise RequestError(
+                f"There is a run called {run.run_id} already, started by another request.",
+                field="runId",
+                remedy="Ask again: the next attempt draws another name.",
+            ) from refusal
+        found = asked.old or {}
+        if found.get("fingerprint") != _fingerprint(run):
+            raise RequestError(
+                f"{run.request_id!r} started run {found.get('runId')} for another job, window or parameters.",
+                field="requestId",
+                remedy="Use a new request id for a new request, or leave it out.",
+            ) from refusal
+        return self.get(found["runId"])
+
+    def get(self, run_id: str) -> Run:
+        """The run as it stands. Raises TrueupError where there is none."""
+        item = self._table.get(keys.run(run_id))
+        if item is None:
+            raise TrueupError(
+                f"There is no run {run_id}.", remedy="Check the id; `trueup status` lists the runs."
+            )
+        return Run.model_validate(item)
+
+    def next_launch(self, run_id: str, generation: int) -> int:
+        """Issue the next launch number, if the run is open and of this generation. Raises RunClosed."""
+        write = Write(keys.run(run_id), adds={"launches": 1}, clauses=open_clauses(generation))
+        try:
+            old = self._table.write(write)
+        except ConditionFailed as refusal:
+            raise closed(run_id, refusal) from refusal
+        return int((write.applied_to(old) or {})["launches"])
+
+    def stop(self, run_id: str, goal: RunStatus, *, who: str, why: str) -> Run:
+        """Close the run to new tasks; its goal says what it becomes when no task is left.
+
+        Asked again, nothing changes.
+        Raises RunClosed where it is closed for another goal, ValueError for what cannot be a goal.
+        """
+        if not run_may_become(RunStatus.STOPPING, goal):
+            raise ValueError(f"a run that is stopping cannot become {goal}")
+        run = self.get(run_id)
+        if run.status is not RunStatus.RUNNING:
+            return self._stopped_before(run, goal)
+        after = run.model_copy(update={"status": RunStatus.STOPPING, "goal": goal, "reason": why})
+        self._change(run, after, who=who, verb=f"stop:{goal.value.lower()}", why=why)
+        return after
+
+    @staticmethod
+    def _stopped_before(run: Run, goal: RunStatus) -> Run:
+        if goal in (run.status, run.goal):
+            return run
+        raise RunClosed(
+            f"Run {run.run_id} is {run.status}" + (f" on its way to {run.goal}." if run.goal else "."),
+            clause="the run is open",
+            wanted=goal,
+            found=run.document(),
+            remedy="Wait until it got there; `trueup status` says what it waits for.",
+        )
+
+    def finish(self, run_id: str, status: RunStatus, *, who: str, why: str = "") -> Run:
+        """Write a run's end. A run with tasks not proved stopped is never called paused or ended.
+
+        Raises Stale where tasks are left or the run changed meanwhile, ValueError where no arrow leads there.
+        """
+        run = self.get(run_id)
+        if run.status is status:
+            return run
+        if not run_may_become(run.status, status) or run.goal not in (None, status):
+            raise ValueError(f"run {run_id} is {run.status} with goal {run.goal} and cannot become {status}")
+        left = [str(item["SK"]) for item in self._table.query(keys.run(run_id)[0], "TASK#")]
+        if left:
+            raise Stale(
+                f"Run {run_id} cannot become {status}: "
+                f"{len(left)} of its tasks are not proved stopped ({left[0]}).",
+                clause="no task is left",
+                wanted=0,
+                found={"tasks": left},
+                remedy="Stop them and prove it; then write the run's end again.",
+            )
+        after = run.model_copy(update={"status": status, "goal": None})
+        self._change(run, after, who=who, verb=status.value.lower(), why=why)
+        return after
+
+    def _change(self, before: Run, after: Run, *, who: str, verb: str, why: str) -> None:
+        states = {"status": before.status.value}, {"status": after.status.value, "goal": after.goal}
+        trail = self._audit.entry(
+            before.run_id,
+            who=who,
+            verb=verb,
+            subject=before.run_id,
+            why=why,
+            before=states[0],
+            after=states[1],
+        )
+        sets = {"status": after.status.value, "goal": after.goal and after.goal.value, "reason": after.reason}
+        clauses = (
+            Clause("the run is as it was read", "status", "=", before.status.value),
+            Clause("the run is of the generation that was read", "generation", "=", before.generation),
+        )
+        try:
+            self._table.transact([Write(keys.run(before.run_id), sets=sets, clauses=clauses), trail])
+        except TransactionFailed as refusal:
+            found = refusal.refusals[0]
+            raise Stale(
+                f"Run {before.run_id} changed while {verb!r} was written.",
+                clause=str(found),
+                wanted=before.status,
+                found=found.old,
+                remedy="Read it again and decide again.",
+            ) from refusal
+
+
+def _stored(run: Run) -> dict[str, object]:
+    return {name: value for name, value in run.document().items() if value is not None}
+
+
+def _fingerprint(run: Run) -> str:
+    asked = run.document()
+    return sha256(canonical({name: asked[name] for name in ("job", "window", "params", "dryRun")}))

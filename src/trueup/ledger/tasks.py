@@ -1,0 +1,97 @@
+"""Tasks: registered before they touch anything, remembered until they are proved stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trueup.clock import Clock
+from trueup.errors import LaunchTaken, LostOwnership
+from trueup.ledger import keys
+from trueup.ledger.runs import closed, open_clauses
+from trueup.ledger.table import Clause, ConditionFailed, Item, Table, TransactionFailed, Write
+from trueup.model.ledger import TaskItem
+from trueup.model.states import Phase
+
+
+class Tasks:
+    """The TASK items of a run."""
+
+    def __init__(self, table: Table, clock: Clock) -> None:
+        self._table = table
+        self._clock = clock
+
+    def register(self, run_id: str, task: TaskItem) -> None:
+        """Say that a task is alive, if the run is open and nobody registered for its launch.
+
+        Asked again by the same task it succeeds, so an answer that was lost does no harm.
+        Raises RunClosed, LaunchTaken.
+        """
+        key = keys.task(run_id, task.phase, task.slice_id, task.launch)
+        new = Clause("nobody registered for this launch", "task", "absent")
+        check = Write(keys.run(run_id), clauses=open_clauses(task.generation))
+        try:
+            self._table.transact([check, Write(key, item=_stored(task), clauses=(new,))])
+        except TransactionFailed as failed:
+            self._explain(run_id, task, failed)
+
+    @staticmethod
+    def _explain(run_id: str, task: TaskItem, failed: TransactionFailed) -> None:
+        shut = failed.of(keys.run(run_id))
+        if shut is not None:
+            raise closed(run_id, shut) from failed
+        found = failed.refusals[0].old or {}
+        if found.get("task") != task.task:
+            raise LaunchTaken(
+                f"Launch {task.launch} of slice {task.slice_id} belongs to task {found.get('task')}.",
+                clause=str(failed.refusals[0]),
+                wanted=task.task,
+                found=found,
+                remedy="Leave: two tasks were started for one launch, and the other one works.",
+            ) from failed
+
+    def beat(self, run_id: str, task: TaskItem) -> None:
+        """Renew what the task says of itself. Raises LostOwnership where it was proved stopped."""
+        key = keys.task(run_id, task.phase, task.slice_id, task.launch)
+        clause = Clause("the task is still registered", "task", "=", task.task)
+        try:
+            self._table.write(Write(key, item=_stored(task), clauses=(clause,)))
+        except ConditionFailed as refusal:
+            raise LostOwnership(
+                f"Task {task.task} is not registered any more: somebody proved it stopped.",
+                clause=str(refusal),
+                wanted=task.task,
+                found=refusal.old,
+                remedy="Stop at once.",
+            ) from refusal
+
+    def of(self, run_id: str) -> Iterator[TaskItem]:
+        """All tasks of a run that are not proved stopped."""
+        return map(_read, self._table.query(keys.run(run_id)[0], "TASK#"))
+
+    def of_slice(self, run_id: str, phase: Phase, slice_id: int) -> Iterator[TaskItem]:
+        """The tasks of one slice that are not proved stopped."""
+        prefix = keys.task(run_id, phase, slice_id, 0)[1].rpartition("#")[0] + "#"
+        return map(_read, self._table.query(keys.run(run_id)[0], prefix))
+
+    def proved_stopped(self, run_id: str, task: TaskItem) -> None:
+        """Forget a task that its platform showed to be stopped. Asked again, nothing changes."""
+        key = keys.task(run_id, task.phase, task.slice_id, task.launch)
+        clause = Clause("it is the task that was proved stopped", "task", "=", task.task, or_absent=True)
+        try:
+            self._table.write(Write(key, delete=True, clauses=(clause,)))
+        except ConditionFailed as refusal:
+            raise LostOwnership(
+                f"The item of launch {task.launch} belongs to another task now.",
+                clause=str(refusal),
+                wanted=task.task,
+                found=refusal.old,
+                remedy="Prove that one stopped instead.",
+            ) from refusal
+
+
+def _stored(task: TaskItem) -> Item:
+    return {name: value for name, value in task.document().items() if value is not None}
+
+
+def _read(item: Item) -> TaskItem:
+    return TaskItem.model_validate({name: value for name, value in item.items() if name != "SK"})

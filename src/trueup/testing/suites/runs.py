@@ -1,0 +1,267 @@
+"""Runs and their tasks: started once, launched while open, ended when no task is left."""
+
+# ruff: noqa: SIM300 - the expected value comes first, as in all tests
+
+from __future__ import annotations
+
+from typing import Any
+
+from trueup.errors import LaunchTaken, LostOwnership, RequestError, RunClosed, Stale, TrueupError
+from trueup.ledger import Ledger
+from trueup.ledger.table import Table
+from trueup.model.ledger import Run
+from trueup.model.states import RUN_ARROWS, RunStatus
+from trueup.testing.suites.support import (
+    APPLY,
+    FEBRUARY,
+    START,
+    Scene,
+    TickingClock,
+    a_run,
+    a_task,
+    in_threads,
+    refusal,
+    unique,
+)
+
+R = RunStatus
+GOALS = [after for before, after in RUN_ARROWS if before is R.STOPPING]
+
+
+class RunSuite:
+    """Starting, launching and ending runs."""
+
+    def test_a_run_is_read_back_as_it_was_created(self, table: Table) -> None:
+        run = a_run()
+        ledger = Ledger(table, TickingClock())
+        assert run == ledger.runs.create(run)
+        assert run == ledger.runs.get(run.run_id)
+
+    def test_a_run_that_nobody_started_is_an_error_that_names_it(self, table: Table) -> None:
+        assert "no-such-run" in str(refusal(TrueupError, Ledger(table).runs.get, "no-such-run"))
+
+    def test_a_request_asked_twice_starts_one_run(self, table: Table) -> None:
+        scene = Scene(table)
+        again = a_run(request_id=scene.run.request_id, target=scene.run.target)
+        assert scene.run == scene.ledger.runs.create(again)
+        refusal(TrueupError, scene.ledger.runs.get, again.run_id)
+        assert ["start"] == scene.verbs()
+
+    def test_a_request_asked_again_later_gives_the_run_as_it_stands_now(self, table: Table) -> None:
+        scene = Scene(table)
+        stopped = scene.ledger.runs.stop(scene.run_id, R.PAUSED, who="ann", why="lunch")
+        assert stopped == scene.ledger.runs.create(scene.run)
+
+    def test_a_request_id_used_for_something_else_is_refused(self, table: Table) -> None:
+        scene = Scene(table)
+        changes: list[dict[str, Any]] = [
+            {"window": FEBRUARY},
+            {"params": {}},
+            {"job": "x"},
+            {"dry_run": True},
+        ]
+        for change in changes:
+            other = a_run(request_id=scene.run.request_id, **change)
+            error = refusal(RequestError, scene.ledger.runs.create, other)
+            assert "requestId" == error.field
+            assert scene.run_id in str(error)
+            refusal(TrueupError, scene.ledger.runs.get, other.run_id)
+
+    def test_a_run_id_that_another_request_has_is_refused(self, table: Table) -> None:
+        scene = Scene(table)
+        error = refusal(RequestError, scene.ledger.runs.create, a_run(run_id=scene.run_id))
+        assert "runId" == error.field
+        assert scene.run == scene.ledger.runs.get(scene.run_id)
+
+    def test_of_eight_requests_at_once_one_starts_a_run_and_all_get_it(self, table: Table) -> None:
+        ledger = Ledger(table, TickingClock())
+        request_id, target = unique("request"), unique("target")
+        answers = in_threads(8, lambda _: ledger.runs.create(a_run(request_id=request_id, target=target)))
+        runs = {answer.run_id for answer in answers if isinstance(answer, Run)}
+        assert (1, 8) == (len(runs), sum(isinstance(answer, Run) for answer in answers))
+        assert ["start"] == [entry.verb for entry in ledger.audit.of(runs.pop())]
+
+    def test_of_eight_requests_that_differ_under_one_id_one_wins(self, table: Table) -> None:
+        ledger = Ledger(table, TickingClock())
+        request_id = unique("request")
+        answers = in_threads(8, lambda i: ledger.runs.create(a_run(request_id=request_id, params={"i": i})))
+        refused = [answer for answer in answers if isinstance(answer, RequestError)]
+        assert (1, 7) == (sum(isinstance(answer, Run) for answer in answers), len(refused))
+        assert {"requestId"} == {error.field for error in refused}
+
+    def test_launch_numbers_grow(self, table: Table) -> None:
+        scene = Scene(table)
+        assert [1, 2, 3] == [scene.ledger.runs.next_launch(scene.run_id, 1) for _ in range(3)]
+        assert 3 == scene.ledger.runs.get(scene.run_id).launches
+
+    def test_launch_numbers_drawn_at_once_differ(self, table: Table) -> None:
+        scene = Scene(table)
+        drawn = in_threads(8, lambda _: scene.ledger.runs.next_launch(scene.run_id, 1))
+        assert set(range(1, 9)) == set(drawn)
+
+    def test_no_launch_number_is_issued_for_another_generation(self, table: Table) -> None:
+        scene = Scene(table)
+        error = refusal(RunClosed, scene.ledger.runs.next_launch, scene.run_id, 2)
+        assert ("the run is of this generation", 2) == (error.clause, error.wanted)
+        assert 1 == (error.found or {})["generation"]
+        assert 1 == scene.ledger.runs.next_launch(scene.run_id, 1)
+
+    def test_no_launch_number_is_issued_when_the_run_is_closed(self, table: Table) -> None:
+        scene = Scene(table)
+        scene.ledger.runs.stop(scene.run_id, R.PAUSED, who="ann", why="lunch")
+        error = refusal(RunClosed, scene.ledger.runs.next_launch, scene.run_id, 1)
+        assert ("the run is open", "RUNNING") == (error.clause, error.wanted)
+        assert "STOPPING" == (error.found or {})["status"]
+        refusal(RunClosed, scene.ledger.runs.next_launch, "no-such-run", 1)
+
+    def test_stopping_again_for_the_same_goal_changes_nothing(self, table: Table) -> None:
+        scene = Scene(table)
+        stopped = scene.ledger.runs.stop(scene.run_id, R.CANCELLED, who="ann", why="wrong month")
+        assert (R.STOPPING, R.CANCELLED, "wrong month") == (stopped.status, stopped.goal, stopped.reason)
+        assert stopped == scene.ledger.runs.get(scene.run_id)
+        assert stopped == scene.ledger.runs.stop(scene.run_id, R.CANCELLED, who="bob", why="me too")
+        assert ["start", "stop:cancelled"] == scene.verbs()
+
+    def test_stopping_for_another_goal_is_refused(self, table: Table) -> None:
+        scene = Scene(table)
+        scene.ledger.runs.stop(scene.run_id, R.PAUSED, who="ann", why="lunch")
+        error = refusal(RunClosed, scene.ledger.runs.stop, scene.run_id, R.FAILED, who="bob", why="no")
+        assert "PAUSED" in str(error)
+
+    def test_what_no_stopping_run_becomes_is_no_goal(self, table: Table) -> None:
+        scene = Scene(table)
+        for goal in set(R) - set(GOALS):
+            refusal(ValueError, scene.ledger.runs.stop, scene.run_id, goal, who="ann", why="?")
+        assert scene.run == scene.ledger.runs.get(scene.run_id)
+
+    def test_a_run_reaches_every_goal_and_only_that(self, table: Table) -> None:
+        for goal in GOALS:
+            scene = Scene(table)
+            scene.ledger.runs.stop(scene.run_id, goal, who="ann", why="because")
+            for other in set(R) - {goal, R.STOPPING}:
+                refusal(ValueError, scene.ledger.runs.finish, scene.run_id, other, who="settler")
+            ended = scene.ledger.runs.finish(scene.run_id, goal, who="settler")
+            assert (goal, None) == (ended.status, ended.goal)
+            assert ended == scene.ledger.runs.get(scene.run_id)
+            assert ended == scene.ledger.runs.finish(scene.run_id, goal, who="settler")
+            assert ["start", f"stop:{goal.value.lower()}", goal.value.lower()] == scene.verbs()
+
+    def test_an_open_run_can_only_succeed(self, table: Table) -> None:
+        scene = Scene(table)
+        for status in (R.FAILED, R.PAUSED, R.ABORTED, R.CANCELLED):
+            refusal(ValueError, scene.ledger.runs.finish, scene.run_id, status, who="settler")
+        assert R.SUCCEEDED is scene.ledger.runs.finish(scene.run_id, R.SUCCEEDED, who="settler").status
+
+    def test_a_run_with_a_task_left_does_not_end(self, table: Table) -> None:
+        scene = Scene(table)
+        task = a_task(slice_id=3)
+        scene.ledger.tasks.register(scene.run_id, task)
+        scene.ledger.runs.stop(scene.run_id, R.PAUSED, who="ann", why="lunch")
+        error = refusal(Stale, scene.ledger.runs.finish, scene.run_id, R.PAUSED, who="settler")
+        assert ("no task is left", 0) == (error.clause, error.wanted)
+        assert {"tasks": ["TASK#apply#000003#00000001"]} == error.found
+        assert R.STOPPING is scene.ledger.runs.get(scene.run_id).status
+        scene.ledger.tasks.proved_stopped(scene.run_id, task)
+        assert R.PAUSED is scene.ledger.runs.finish(scene.run_id, R.PAUSED, who="settler").status
+
+    def test_of_two_that_end_a_run_at_once_one_writes_it(self, table: Table) -> None:
+        scene = Scene(table)
+        scene.ledger.runs.stop(scene.run_id, R.FAILED, who="ann", why="because")
+        answers = in_threads(8, lambda _: scene.ledger.runs.finish(scene.run_id, R.FAILED, who="settler"))
+        assert all(isinstance(answer, Run | Stale) for answer in answers), answers
+        assert 1 == scene.verbs().count("failed")
+
+    def test_every_verb_leaves_who_what_why_before_and_after(self, table: Table) -> None:
+        scene = Scene(table)
+        scene.ledger.runs.stop(scene.run_id, R.PAUSED, who="bob", why="lunch")
+        scene.ledger.runs.finish(scene.run_id, R.PAUSED, who="settler", why="no task is left")
+        start, stop, pause = scene.ledger.audit.of(scene.run_id)
+        assert ("ann", "start", scene.run_id, None) == (start.who, start.verb, start.subject, start.before)
+        assert scene.run.document() == start.after
+        assert ("bob", "stop:paused", "lunch") == (stop.who, stop.verb, stop.why)
+        assert {"status": "RUNNING"} == stop.before
+        assert {"status": "STOPPING", "goal": "PAUSED"} == stop.after
+        assert ("settler", "paused", "no task is left") == (pause.who, pause.verb, pause.why)
+        assert ({"status": "STOPPING"}, {"status": "PAUSED", "goal": None}) == (pause.before, pause.after)
+        assert START < start.at < stop.at < pause.at
+
+    def test_a_refused_verb_leaves_no_trace(self, table: Table) -> None:
+        scene = Scene(table)
+        stale = scene.ledger.runs.get(scene.run_id)
+        scene.ledger.runs.stop(scene.run_id, R.PAUSED, who="ann", why="lunch")
+        scene.ledger.runs.get = lambda run_id: stale  # type: ignore[method-assign]  # one who read before
+        error = refusal(Stale, scene.ledger.runs.stop, scene.run_id, R.FAILED, who="bob", why="late")
+        assert ("the run is as it was read", "STOPPING") == (error.clause, (error.found or {})["status"])
+        assert ["start", "stop:paused"] == scene.verbs()
+
+
+class TaskSuite:
+    """Registering, beating, and being proved stopped."""
+
+    def test_a_task_registers_once_and_may_ask_twice(self, table: Table) -> None:
+        scene = Scene(table)
+        task = a_task()
+        scene.ledger.tasks.register(scene.run_id, task)
+        scene.ledger.tasks.register(scene.run_id, task)
+        assert [task] == list(scene.ledger.tasks.of(scene.run_id))
+
+    def test_a_second_task_for_one_launch_is_refused(self, table: Table) -> None:
+        scene = Scene(table)
+        scene.ledger.tasks.register(scene.run_id, a_task(task="task-a"))
+        error = refusal(LaunchTaken, scene.ledger.tasks.register, scene.run_id, a_task(task="task-b"))
+        assert ("nobody registered for this launch", "task-b") == (error.clause, error.wanted)
+        assert "task-a" == (error.found or {})["task"]
+
+    def test_of_eight_tasks_for_one_launch_one_registers(self, table: Table) -> None:
+        scene = Scene(table)
+        answers = in_threads(
+            8, lambda index: scene.ledger.tasks.register(scene.run_id, a_task(task=f"task-{index}"))
+        )
+        assert (1, 7) == (answers.count(None), sum(isinstance(answer, LaunchTaken) for answer in answers))
+        assert [f"task-{answers.index(None)}"] == [task.task for task in scene.ledger.tasks.of(scene.run_id)]
+
+    def test_no_task_registers_on_a_closed_run(self, table: Table) -> None:
+        scene = Scene(table)
+        scene.ledger.runs.stop(scene.run_id, R.PAUSED, who="ann", why="lunch")
+        error = refusal(RunClosed, scene.ledger.tasks.register, scene.run_id, a_task())
+        assert "the run is open" == error.clause
+        assert [] == list(scene.ledger.tasks.of(scene.run_id))
+
+    def test_no_task_of_another_generation_registers(self, table: Table) -> None:
+        scene = Scene(table)
+        error = refusal(RunClosed, scene.ledger.tasks.register, scene.run_id, a_task(generation=2))
+        assert ("the run is of this generation", 2) == (error.clause, error.wanted)
+
+    def test_a_beat_says_what_the_task_does_now(self, table: Table) -> None:
+        scene = Scene(table)
+        task = a_task()
+        scene.ledger.tasks.register(scene.run_id, task)
+        now = task.model_copy(update={"partition": "p", "records_per_second": 12.5, "waiting": "its rate"})
+        scene.ledger.tasks.beat(scene.run_id, now)
+        assert [now] == list(scene.ledger.tasks.of(scene.run_id))
+
+    def test_a_beat_of_a_task_that_was_proved_stopped_is_refused(self, table: Table) -> None:
+        scene = Scene(table)
+        task = a_task()
+        scene.ledger.tasks.register(scene.run_id, task)
+        scene.ledger.tasks.proved_stopped(scene.run_id, task)
+        scene.ledger.tasks.proved_stopped(scene.run_id, task)
+        error = refusal(LostOwnership, scene.ledger.tasks.beat, scene.run_id, task)
+        assert ("the task is still registered", None) == (error.clause, error.found)
+        assert [] == list(scene.ledger.tasks.of(scene.run_id))
+
+    def test_a_proof_for_one_task_does_not_remove_another(self, table: Table) -> None:
+        scene = Scene(table)
+        task = a_task(task="task-a")
+        scene.ledger.tasks.register(scene.run_id, task)
+        error = refusal(LostOwnership, scene.ledger.tasks.proved_stopped, scene.run_id, a_task(task="task-b"))
+        assert "task-a" == (error.found or {})["task"]
+        assert [task] == list(scene.ledger.tasks.of(scene.run_id))
+
+    def test_the_tasks_of_a_slice_are_told_from_those_of_another(self, table: Table) -> None:
+        scene = Scene(table)
+        tasks = [a_task(launch, f"task-{launch}", slice_id=of) for launch, of in enumerate([1, 1, 10, 11])]
+        for task in tasks:
+            scene.ledger.tasks.register(scene.run_id, task)
+        assert tasks == list(scene.ledger.tasks.of(scene.run_id))
+        assert tasks[:2] == list(scene.ledger.tasks.of_slice(scene.run_id, APPLY, 1))
