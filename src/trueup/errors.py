@@ -112,7 +112,7 @@ class LaunchTaken(Refused):
 
 
 class LockHeld(Refused):
-    """Another run holds a window of the target that overlaps; `wanted` names the holder."""
+    """Another run holds a window of the target that overlaps; `found` is the lock with its holders."""
 
 
 class Stale(Refused):

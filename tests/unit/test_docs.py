@@ -1,0 +1,112 @@
+"""What the pages show is what runs: every snippet is a part of a sample, and the samples are tested."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from trueup.jobfile import load
+from trueup.loading import load_class
+from trueup.testing import LocalRun
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SNIPPET = re.compile(r"```(?:python|yaml)\n# (samples/\S+)\n(.*?)```", re.DOTALL)
+CODE = re.compile(r"```(?:python|yaml)\n(?!# samples/)")
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+HEADER = "year,month,day,carrier,flight,origin,sched_dep_time,dep_delay\n"
+
+
+def snippets() -> list[tuple[str, str, str]]:
+    found = []
+    for page in PAGES:
+        found += [(page.name, file, text) for file, text in SNIPPET.findall(page.read_text())]
+    return found
+
+
+@pytest.mark.parametrize(("page", "file", "text"), snippets(), ids=lambda value: str(value)[:30])
+def test_a_snippet_is_a_part_of_its_sample(page: str, file: str, text: str) -> None:
+    assert text in (ROOT / file).read_text(), f"{page} shows what is not in {file}"
+
+
+def test_the_readme_shows_code_by_line_20() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+
+    assert "```python" in lines[:20]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_within_the_project_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.fixture
+def flights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "flights").mkdir()
+    days = {"2013-01-01": ["UA,1545,EWR,515,2", "AA,1,JFK,600,NA"], "2013-01-02": ["B6,2,JFK,700,-4"]}
+    for day, rows in days.items():
+        year, month, date = (str(int(part)) for part in day.split("-"))
+        lines = "".join(f"{year},{month},{date},{row}\n" for row in rows)
+        (tmp_path / "flights" / f"{day}.csv").write_text(HEADER + lines)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_naive_script_of_the_readme_runs(flights: Path) -> None:
+    script = ROOT / "samples" / "readme" / "naive.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "2013-01-01", "2013-01-03"], capture_output=True, text=True, check=True
+    )
+
+    assert ["put 2013-01-01 UA 1545 2", "put 2013-01-02 B6 2 -4"] == done.stdout.splitlines()
+
+
+@mock_aws
+def test_the_job_of_the_readme_accounts_for_every_flight(
+    flights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    dynamodb = boto3.client("dynamodb")
+    dynamodb.create_table(
+        TableName="delays",
+        KeySchema=[
+            {"AttributeName": "day", "KeyType": "HASH"},
+            {"AttributeName": "flight", "KeyType": "RANGE"},
+        ],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("day", "flight")],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    job = load(ROOT / "samples" / "readme" / "job.yaml")
+    job_class = load_class(job, ROOT / "samples" / "readme")
+
+    run = LocalRun(job_class, job, start="2013-01-01", end="2013-01-03", params={"table": "delays"})
+    run.run()
+
+    assert 2 == run.accepted == run.planned
+    assert (3, 2, 1, 2) == (run.records.read, run.records.used, run.records.skipped, run.records.written)
+    stored = {
+        item["flight"]["S"]: int(item["delay"]["N"]) for item in dynamodb.scan(TableName="delays")["Items"]
+    }
+    assert {"UA1545 EWR 515": 2, "B62 JFK 700": -4} == stored
+
+
+def test_the_tests_of_the_page_on_writing_jobs_pass() -> None:
+    folder = ROOT / "samples" / "docs"
+    options = ["-q", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(folder)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
