@@ -47,7 +47,7 @@ class Settlement:
         if alive:
             return Settled.STOPPING
         if run.status is RunStatus.RUNNING:
-            run = self._end_if_complete(run)
+            run = self._end_if_complete(run, phase)
         elif run.goal is not None:
             run = self._ledger.runs.finish(run_id, run.goal, who=SETTLER)
         if run.status in RUN_ENDS and phase in WRITING_PHASES:
@@ -64,8 +64,8 @@ class Settlement:
         decisions = judge_reported(self._artifacts, run, plan, phase, None, left)
         self._ledger.verdicts.decide(run.run_id, phase, decisions)
 
-    def _end_if_complete(self, run: Run) -> Run:
-        counts = self._ledger.verdicts.counts(run.run_id)
+    def _end_if_complete(self, run: Run, phase: Phase) -> Run:
+        counts = self._ledger.verdicts.counts(run.run_id, phase)
         if counts.tally().partitions < run.partitions:
             return run
         good = counts.tally(PartitionStatus.ACCEPTED, PartitionStatus.SKIPPED).partitions
