@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from trueup import Outcome, Skip
+from trueup import Outcome, Skip, Throttled
 from trueup.model.states import PartitionStatus
 from trueup.testing import LocalRun, ManualClock
 
 from .worker_cases import (
     FailingTable,
     Numbers,
+    Sink,
     contracts,
     error,
     item,
@@ -200,6 +201,29 @@ def test_killed_between_coalesced_checkpoints_all_since_the_last_one_counts_as_r
     run.kill()
     run.run()
     check_after_kills(run, job)
+
+
+def test_an_interruption_before_the_first_checkpoint_does_not_forget_the_death_before_it() -> None:
+    class Slow(Numbers):
+        sink = Sink()
+        throttled = False
+
+        def read(self, part: Any, after: str | None) -> Any:
+            if type(self).throttled:
+                raise Throttled(retry_after=1)
+            yield from super().read(part, after)
+
+    run = run_of(Slow)
+    step_until(run, "written")
+    run.kill()
+    step_until(run, "taken")
+    Slow.throttled = True
+    run.interrupt()
+    step_until(run, "interrupted")
+    Slow.throttled = False
+    run.run()
+
+    assert 3 == run.job_class.sink.applied_again() <= run.replayed
 
 
 def test_without_kills_nothing_is_replayed() -> None:

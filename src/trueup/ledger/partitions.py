@@ -82,7 +82,7 @@ class Partitions:
 
     def advance(self, owner: Owner, item: PartitionItem, to: Checkpoint) -> PartitionItem:
         """Move cursor and counters together. Raises LostOwnership; then nothing more may be written."""
-        return self._move(owner, item, {**_checkpoint(to), "takes": 0})
+        return self._move(owner, item, {**_checkpoint(to), "takes": 0, "tookOver": False})
 
     def report(self, owner: Owner, item: PartitionItem, entry: PartitionResult) -> PartitionItem:
         """Say that the partition is done, good or bad. Not yet a fact. Raises LostOwnership."""
@@ -90,12 +90,18 @@ class Partitions:
         sets = {"status": PartitionStatus.REPORTED.value, "entry": entry.document(), "error": error}
         return self._move(owner, item, sets)
 
-    def interrupt(self, owner: Owner, item: PartitionItem, reason: str) -> PartitionItem:
-        """Leave early with the cursor saved. It costs no take: it came from outside. Raises LostOwnership."""
+    def interrupt(
+        self, owner: Owner, item: PartitionItem, reason: str, *, took_over: bool = False
+    ) -> PartitionItem:
+        """Leave early with the cursor saved. It costs no take: it came from outside. Raises LostOwnership.
+
+        `took_over`: a task before died at work, and no checkpoint came since; what it did may yet be repeated.
+        """
         sets = {
             "status": PartitionStatus.INTERRUPTED.value,
             "reason": reason,
             "takes": max(0, item.takes - 1),
+            "tookOver": took_over,
         }
         return self._move(owner, item, sets)
 

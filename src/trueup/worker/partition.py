@@ -103,7 +103,7 @@ class PartitionWork:
     def _take(self) -> Step:
         taken = self._tools.ledger.partitions.take(self._bench.owner, self._part.id)
         item = self._item = taken.item
-        self._took_over = taken.before is PartitionStatus.RUNNING
+        self._took_over = item.took_over or taken.before is PartitionStatus.RUNNING
         self._cursor, self._figures, self._skipped = item.cursor, Figures.of(item.counters), item.skipped
         self._saved_at = self._tools.clock.monotonic()
         self._tools.control.partition = self._part.id
@@ -283,7 +283,9 @@ class PartitionWork:
         if self.kept:
             return
         reason = str(stopped.stop)
-        self._item = self._tools.ledger.partitions.interrupt(self._bench.owner, self._item, reason)
+        self._item = self._tools.ledger.partitions.interrupt(
+            self._bench.owner, self._item, reason, took_over=self._took_over
+        )
         self.entry = self._make_entry(ResultStatus.INTERRUPTED)
         yield Step("interrupted", self._part.id)
 
