@@ -13,11 +13,12 @@ from trueup.ledger.dynamo import DynamoTable
 from trueup.ledger.memory import MemoryTable
 from trueup.ledger.table import Table
 from trueup.local.aws import client, ministack
-from trueup.local.stores import TABLE, create_ledger_table
+from trueup.local.stores import create_ledger_table
 from trueup.model.counters import Counters
 from trueup.model.ledger import Checkpoint
 from trueup.model.states import Phase
 
+NAME = "trueup-bench"
 WRITES = 5_000
 SERVED_WRITES = 1_000
 # The pieces in which both sides take turns, so that a noisy moment meets both.
@@ -46,19 +47,19 @@ def in_memory(writes: int) -> Figure:
 
 def on_dynamodb(where: str, dynamodb: Any, writes: int) -> Figure:
     """Checkpoints on a table of a DynamoDB, or of what stands in for it."""
-    create_ledger_table(dynamodb)
+    create_ledger_table(dynamodb, NAME)
     numbers = itertools.count()
 
     def update() -> None:
         dynamodb.update_item(
-            TableName=TABLE,
+            TableName=NAME,
             Key={"PK": {"S": "BARE"}, "SK": {"S": "BARE"}},
             UpdateExpression="SET #c = :c",
             ExpressionAttributeNames={"#c": "cursor"},
             ExpressionAttributeValues={":c": {"S": f"v1:{next(numbers)}"}},
         )
 
-    table = DynamoTable(dynamodb, TABLE)
+    table = DynamoTable(dynamodb, NAME)
     return _figure(f"ledger on {where}", f"a bare UpdateItem on {where}", table, update, writes)
 
 

@@ -43,8 +43,18 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.rmdir()
 
 
+@pytest.fixture(autouse=True)
+def others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The servers of other tests, which live as long as the session, are none of this test's."""
+    known = set(psutil.Process().children(recursive=True))
+    monkeypatch.setattr(sys.modules[__name__], "OTHERS", known)
+
+
+OTHERS: set[psutil.Process] = set()
+
+
 def descendants() -> list[psutil.Process]:
-    return psutil.Process().children(recursive=True)
+    return [one for one in psutil.Process().children(recursive=True) if one not in OTHERS]
 
 
 def still_alive(processes: list[psutil.Process], seconds: float = 0) -> list[psutil.Process]:
