@@ -1,0 +1,59 @@
+"""`python -m trueup.local.stepfunctions`: serve until interrupted.
+
+python -m trueup.local.stepfunctions --endpoint dynamodb=http://127.0.0.1:4566 --endpoint '*=http://…'
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from trueup.local.stepfunctions.engine import DEFAULT_ACCOUNT, DEFAULT_REGION
+from trueup.local.stepfunctions.server import DEFAULT_PORT, Options, serve
+
+
+def parse(arguments: list[str]) -> Options:
+    """The options; Step Functions Local's own environment variables give the defaults."""
+    environment = os.environ
+    parser = argparse.ArgumentParser(prog="python -m trueup.local.stepfunctions", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="0 for any")
+    parser.add_argument("--endpoint", action="append", default=[], metavar="SERVICE=URL")
+    parser.add_argument("--region", default=environment.get("AWS_DEFAULT_REGION", DEFAULT_REGION))
+    parser.add_argument("--account", default=environment.get("AWS_ACCOUNT_ID", DEFAULT_ACCOUNT))
+    parser.add_argument("--time-scale", type=float, default=float(environment.get("WAIT_TIME_SCALE", "1")))
+    parser.add_argument("--timeout-scale", type=float, help="for timeouts and heartbeats alone")
+    parser.add_argument("--mocks", type=Path, default=environment.get("SFN_MOCK_CONFIG"))
+    given = parser.parse_args(arguments)
+    return Options(
+        host=given.host,
+        port=given.port,
+        region=given.region,
+        account=given.account,
+        scale=given.time_scale,
+        timeouts=given.timeout_scale,
+        mocks=Path(given.mocks) if given.mocks else None,
+        endpoints=dict(_pair(parser, text) for text in given.endpoint),
+    )
+
+
+def _pair(parser: argparse.ArgumentParser, text: str) -> tuple[str, str]:
+    service, separator, url = text.partition("=")
+    if not separator:
+        parser.error(f"--endpoint takes SERVICE=URL, not {text!r}")
+    return service, url
+
+
+def _announce(url: str, _: Callable[[], None]) -> None:
+    sys.stdout.write(f"Step Functions at {url}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve(parse(sys.argv[1:]), _announce))

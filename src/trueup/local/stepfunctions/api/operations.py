@@ -1,0 +1,53 @@
+"""All operations by name. What is not here is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from trueup.local.stepfunctions.api import activities, executions, machines, map_runs
+from trueup.local.stepfunctions.api.requests import Body
+from trueup.local.stepfunctions.engine import Engine
+from trueup.local.stepfunctions.errors import ApiError
+from trueup.local.stepfunctions.values import Json
+
+Operation = Callable[[Engine, Body], Json]
+"""Gives the answer, or something to await for it."""
+
+OPERATIONS: Mapping[str, Operation] = {
+    "CreateStateMachine": machines.create,
+    "UpdateStateMachine": machines.update,
+    "DeleteStateMachine": machines.delete,
+    "DescribeStateMachine": machines.describe,
+    "DescribeStateMachineForExecution": machines.describe_for_execution,
+    "ListStateMachines": machines.list_all,
+    "ValidateStateMachineDefinition": machines.validate,
+    "TagResource": machines.tag,
+    "UntagResource": machines.untag,
+    "ListTagsForResource": machines.list_tags,
+    "StartExecution": executions.start,
+    "StopExecution": executions.stop,
+    "RedriveExecution": executions.redrive,
+    "DescribeExecution": executions.describe,
+    "ListExecutions": executions.list_all,
+    "GetExecutionHistory": executions.history,
+    "SendTaskSuccess": executions.task_success,
+    "SendTaskFailure": executions.task_failure,
+    "SendTaskHeartbeat": executions.task_heartbeat,
+    "CreateActivity": activities.create,
+    "DeleteActivity": activities.delete,
+    "DescribeActivity": activities.describe,
+    "ListActivities": activities.list_all,
+    "GetActivityTask": activities.get_task,
+    "ListMapRuns": map_runs.list_all,
+    "DescribeMapRun": map_runs.describe,
+    "UpdateMapRun": map_runs.update,
+}
+
+
+def perform(engine: Engine, name: str, body: Body) -> Json:
+    """The answer to a call, or something to await for it (GetActivityTask). Raises ApiError."""
+    operation = OPERATIONS.get(name)
+    if operation is None:
+        supported = ", ".join(OPERATIONS)
+        raise ApiError("UnknownOperationException", f"{name} is not implemented; supported are {supported}")
+    return operation(engine, body)

@@ -1,0 +1,64 @@
+"""Reading a request: what is required, what it may be, and AWS's words for what is wrong."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from trueup.local.stepfunctions.errors import ApiError
+from trueup.local.stepfunctions.names import check_arn
+from trueup.local.stepfunctions.values import Json
+
+T = TypeVar("T")
+
+Body = Mapping[str, Json]
+MAX_PAGE = 1_000
+
+
+def required(body: Body, name: str) -> str:
+    """A string that has to be there. Raises ApiError (ValidationException, InvalidArn)."""
+    value = body.get(name)
+    if not isinstance(value, str):
+        raise ApiError(
+            "ValidationException",
+            f"1 validation error detected: Value null at '{name}' failed to satisfy constraint: "
+            "Member must not be null",
+        )
+    return check_arn(value) if name.endswith("Arn") and name != "roleArn" else value
+
+
+def page(body: Body, items: Sequence[T], *, default: int = 100) -> tuple[Sequence[T], str | None]:
+    """The part of a list that maxResults and nextToken ask for, and the token of the next part."""
+    size = body.get("maxResults") or default
+    if not isinstance(size, int) or not 0 < size <= MAX_PAGE:
+        raise ApiError(
+            "ValidationException",
+            f"1 validation error detected: Value '{size}' at 'maxResults' failed to satisfy constraint: "
+            f"Member must have value less than or equal to {MAX_PAGE}",
+        )
+    start = _position(body.get("nextToken"))
+    end = start + size
+    return items[start:end], (_token(end) if end < len(items) else None)
+
+
+def _token(position: int) -> str:
+    return base64.b64encode(f"position:{position}".encode()).decode()
+
+
+def _position(token: Json) -> int:
+    if token is None:
+        return 0
+    try:
+        name, _, position = base64.b64decode(str(token), validate=True).decode().partition(":")
+        if name == "position":
+            return int(position)
+    except (binascii.Error, ValueError, UnicodeDecodeError):
+        pass
+    raise ApiError("InvalidToken", "Invalid Token: 'Invalid token'")
+
+
+def answer_page(name: str, items: Sequence[Json], token: str | None) -> dict[str, Json]:
+    """A page as the API answers it."""
+    return {name: list(items)} if token is None else {name: list(items), "nextToken": token}

@@ -1,0 +1,188 @@
+"""The engine: machines, executions, Map Runs and tokens of one account and region, on one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+
+from trueup.local.stepfunctions import running
+from trueup.local.stepfunctions.activities import Activities
+from trueup.local.stepfunctions.chance import Chance
+from trueup.local.stepfunctions.clock import Clock
+from trueup.local.stepfunctions.errors import ApiError
+from trueup.local.stepfunctions.integrations.dispatch import Dispatch
+from trueup.local.stepfunctions.integrations.port import Calls
+from trueup.local.stepfunctions.machines import Machines, StateMachine
+from trueup.local.stepfunctions.mocking import MockConfiguration, Mocks
+from trueup.local.stepfunctions.names import check_name
+from trueup.local.stepfunctions.redriving import check_redrivable
+from trueup.local.stepfunctions.running.execution import RUNNING, Execution, Origin, Services
+from trueup.local.stepfunctions.running.map_run import MapRun
+from trueup.local.stepfunctions.status_events import Sink, status_event
+from trueup.local.stepfunctions.tokens import Tokens
+from trueup.local.stepfunctions.values import Document, from_text, too_large
+
+DEFAULT_ACCOUNT = "000000000000"
+DEFAULT_REGION = "us-east-1"
+
+__all__ = ["Engine", "Settings", "running"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an engine is made of besides the services that it calls."""
+
+    region: str = DEFAULT_REGION
+    account: str = DEFAULT_ACCOUNT
+    clock: Clock = field(default_factory=Clock)
+    chance: Chance = field(default_factory=Chance)
+    mocks: MockConfiguration | None = None
+    sink: Sink | None = None
+    """Takes status changes; None drops them."""
+
+
+class Engine:
+    """Runs executions. Everything is called on its event loop."""
+
+    def __init__(self, calls: Calls, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        region, account = self.settings.region, self.settings.account
+        self.clock, self.chance = self.settings.clock, self.settings.chance
+        self.tokens = Tokens(self.chance)
+        self.machines = Machines(self.clock, self.chance, region, account)
+        self.activities = Activities(self.clock, region, account)
+        self.executions: dict[str, Execution] = {}
+        self.map_runs: dict[str, MapRun] = {}
+        self._by_machine: dict[str, dict[str, Execution]] = {}
+        self._loose: set[asyncio.Task[None]] = set()
+        self._closing = False
+        self._services = Services(
+            clock=self.clock,
+            chance=self.chance,
+            tokens=self.tokens,
+            activities=self.activities,
+            integrations=Dispatch(calls, self),
+            calls=calls,
+            region=region,
+            changed=self._changed,
+            spawn=self._spawn,
+            adopt=self._adopt,
+            open_map_run=self._open_map_run,
+        )
+
+    # What the API asks for.
+
+    def start_execution(self, machine_arn: str, name: str | None, given: str | None) -> Execution:
+        """Start an execution of a machine, or of a mock case of it (`<arn>#<case>`).
+
+        Asked again with the same name and input while it runs, it gives the same execution; otherwise a name
+        is taken for good (aws-facts section 1.9). Raises ApiError.
+        """
+        arn, _, case = machine_arn.partition("#")
+        machine = self.machines.find(arn)
+        mocks = self._mocks(machine.name, case) if case else None
+        text = "{}" if given is None else given
+        document = _input(text)
+        name = check_name(name) if name is not None else self.chance.uuid()
+        execution_arn = f"{arn.replace(':stateMachine:', ':execution:', 1)}:{name}"
+        existing = self.executions.get(execution_arn)
+        if existing is not None:
+            if existing.status == RUNNING and existing.input.text == text:
+                return existing
+            raise ApiError("ExecutionAlreadyExists", f"Execution Already Exists: '{execution_arn}'")
+        return self._begin(machine, execution_arn, document, mocks)
+
+    def find_execution(self, arn: str) -> Execution:
+        """An execution. Raises ApiError (ExecutionDoesNotExist)."""
+        found = self.executions.get(arn)
+        if found is None:
+            raise ApiError("ExecutionDoesNotExist", f"Execution Does Not Exist: '{arn}'")
+        return found
+
+    def executions_of(self, machine_arn: str) -> list[Execution]:
+        """The executions of a machine, newest first; children of its Map Runs are not among them."""
+        return list(reversed(self._by_machine.get(machine_arn, {}).values()))
+
+    def find_map_run(self, arn: str) -> MapRun:
+        """A Map Run. Raises ApiError (ResourceNotFound)."""
+        found = self.map_runs.get(arn)
+        if found is None:
+            raise ApiError("ResourceNotFound", f"Resource not found: '{arn}'")
+        return found
+
+    def redrive(self, arn: str) -> Execution:
+        """Go on with an execution at the state that did not succeed. Raises ApiError.
+
+        Children are redriven by redriving their parent (aws-facts section 1.4).
+        """
+        execution = self.find_execution(arn)
+        check_redrivable(execution)
+        execution.resume()
+        return execution
+
+    def request_id(self) -> str:
+        """A new id for an answer."""
+        return self.chance.uuid()
+
+    async def close(self) -> None:
+        """Cut off whatever runs: the engine goes away, and executions with it."""
+        self._closing = True
+        for execution in list(self.executions.values()):
+            execution.cut_off()
+        loose = list(self._loose)
+        for task in loose:
+            task.cancel()
+        await asyncio.gather(*loose, return_exceptions=True)
+
+    # What executions ask for.
+
+    def _begin(self, machine: StateMachine, arn: str, document: Document, mocks: Mocks | None) -> Execution:
+        origin = Origin(machine.arn, machine.name, machine.role_arn)
+        execution = Execution(self._services, arn, machine.machine, document, origin, mocks)
+        self._adopt(execution)
+        self._by_machine.setdefault(machine.arn, {})[arn] = execution
+        execution.start()
+        return execution
+
+    def _mocks(self, machine: str, case: str) -> Mocks:
+        if self.settings.mocks is None:
+            raise ApiError(
+                "ValidationException",
+                f"'#{case}' asks for a mock case, and no mock configuration was given (SFN_MOCK_CONFIG)",
+            )
+        return self.settings.mocks.case(machine, case)
+
+    def _adopt(self, execution: Execution) -> None:
+        self.executions[execution.arn] = execution
+
+    def _open_map_run(self, run: MapRun) -> None:
+        self.map_runs[run.arn] = run
+
+    def _changed(self, execution: Execution) -> None:
+        # Children of Map Runs are many; whoever waits for a machine's end waits for the parent's.
+        if self.settings.sink is not None and execution.origin.map_run is None:
+            self.settings.sink(status_event(execution, self.chance.uuid(), self.settings.account))
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+        if self._closing:
+            work.close()
+            return
+        task = asyncio.get_running_loop().create_task(work)
+        self._loose.add(task)
+        task.add_done_callback(self._loose.discard)
+
+
+def _input(text: str) -> Document:
+    if too_large(text):
+        raise ApiError(
+            "ValidationException",
+            "1 validation error detected: Value at 'input' failed to satisfy constraint: "
+            "Member must have length less than or equal to 262144",
+        )
+    try:
+        return Document(from_text(text), text)
+    except ValueError as error:
+        raise ApiError(
+            "InvalidExecutionInput", f"Invalid State Machine Execution Input: '{error}'"
+        ) from error

@@ -1,0 +1,122 @@
+"""Status changes on their way to EventBridge, in the order in which they happened.
+
+Nobody may put events of `aws.` sources on a bus, and a faithful emulator refuses them too.
+Its rules are asked for then, and what they match is delivered to their targets from here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from trueup.local.stepfunctions.integrations.port import Calls, ServiceFailure
+from trueup.local.stepfunctions.values import Json, to_text
+
+log = logging.getLogger(__name__)
+
+_REFUSED = "NotAuthorizedForSourceException"
+
+
+class EventBridgeSink:
+    """Takes events on the engine's loop without holding it up."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._rules = _Rules(calls)
+        self._may_put = True
+        self._waiting: asyncio.Queue[dict[str, Json]] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+
+    def __call__(self, event: dict[str, Json]) -> None:
+        """Take an event."""
+        self._waiting.put_nowait(event)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._send())
+
+    async def close(self, seconds: float = 1.0) -> None:
+        """Send what is waiting, for that long at most, and stop."""
+        if self._task is None:
+            return
+        try:
+            await asyncio.wait_for(self._waiting.join(), seconds)
+        except TimeoutError:
+            log.warning("%d status changes were not sent to EventBridge", self._waiting.qsize())
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _send(self) -> None:
+        while True:
+            event = await self._waiting.get()
+            try:
+                await self._deliver(event)
+            except ServiceFailure as failure:
+                log.warning("EventBridge did not take a status change: %s", failure)
+            finally:
+                self._waiting.task_done()
+
+    async def _deliver(self, event: dict[str, Json]) -> None:
+        if self._may_put:
+            answer = await self._calls.call("events", "putEvents", {"Entries": [_entry(event)]})
+            entries = answer.output.get("Entries", [])
+            self._may_put = not any(entry.get("ErrorCode") == _REFUSED for entry in entries)
+        if not self._may_put:
+            await self._rules.deliver(event)
+
+
+def _entry(event: dict[str, Json]) -> dict[str, Json]:
+    return {
+        "Source": event["source"],
+        "DetailType": event["detail-type"],
+        "Detail": to_text(event["detail"]),
+        "Resources": event["resources"],
+        "Time": event["time"],
+    }
+
+
+class _Rules:
+    """The rules of the default bus. The emulator says which match, so that patterns mean what it means."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def deliver(self, event: dict[str, Json]) -> None:
+        """Hand an event to the targets of all enabled rules that match it. Raises ServiceFailure."""
+        answer = await self._calls.call("events", "listRules", {})
+        for rule in answer.output.get("Rules", []):
+            if rule.get("State") != "DISABLED" and await self._matches(rule, event):
+                await self._to_targets(rule["Name"], event)
+
+    async def _matches(self, rule: Mapping[str, Any], event: dict[str, Json]) -> bool:
+        pattern = rule.get("EventPattern")
+        if not pattern:
+            return False
+        parameters = {"EventPattern": pattern, "Event": to_text(event)}
+        answer = await self._calls.call("events", "testEventPattern", parameters)
+        return bool(answer.output.get("Result"))
+
+    async def _to_targets(self, rule: str, event: dict[str, Json]) -> None:
+        answer = await self._calls.call("events", "listTargetsByRule", {"Rule": rule})
+        for target in answer.output.get("Targets", []):
+            try:
+                await self._to_target(target, event)
+            except ServiceFailure as failure:
+                log.warning("rule %s did not reach %s: %s", rule, target["Arn"], failure)
+
+    async def _to_target(self, target: Mapping[str, Any], event: dict[str, Json]) -> None:
+        arn, text = target["Arn"], target.get("Input") or to_text(event)
+        service = arn.split(":")[2]
+        if "InputTransformer" in target or "InputPath" in target:
+            log.warning("%s: InputTransformer and InputPath are not implemented; the event goes whole", arn)
+        if service == "lambda":
+            asked = {"FunctionName": arn, "InvocationType": "Event", "Payload": text}
+            await self._calls.call("lambda", "invoke", asked)
+        elif service == "sqs":
+            url = await self._calls.call("sqs", "getQueueUrl", {"QueueName": arn.rpartition(":")[2]})
+            asked = {"QueueUrl": url.output["QueueUrl"], "MessageBody": text}
+            await self._calls.call("sqs", "sendMessage", asked)
+        elif service == "sns":
+            await self._calls.call("sns", "publish", {"TopicArn": arn, "Message": text})
+        else:
+            log.warning("%s: targets of this kind are not implemented; supported are lambda, sqs, sns", arn)

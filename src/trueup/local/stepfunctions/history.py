@@ -1,0 +1,111 @@
+"""The events of one execution, numbered from 1, each pointing to the one before it on its own path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from trueup.local.stepfunctions.values import Document, Json
+
+MAX_EVENTS = 25_000
+"""Event 25,000 is the failure itself (aws-facts section 1.1, measured on AWS)."""
+
+HISTORY_FULL = f"The execution reached the maximum number of history events ({MAX_EVENTS})."
+
+_DATA = ("input", "output", "parameters", "assignedVariables")
+
+
+class HistoryFull(Exception):
+    """There is room for one event only: the one that ends the execution."""
+
+
+@dataclass(slots=True)
+class Event:
+    """One event. `details` holds Documents, whose text is made when somebody reads the history."""
+
+    id: int
+    previous: int
+    type: str
+    timestamp: float
+    field: str | None
+    """The name of the details in the API's answer; None for events that have none."""
+    details: Mapping[str, Json]
+
+    def as_answer(self, *, data: bool = True) -> dict[str, Json]:
+        """The event as GetExecutionHistory gives it; `data` as includeExecutionData."""
+        answer: dict[str, Json] = {
+            "timestamp": round(self.timestamp, 3),
+            "type": self.type,
+            "id": self.id,
+            "previousEventId": self.previous,
+        }
+        if self.field is not None:
+            details = {key: _answer(value) for key, value in self.details.items() if data or key not in _DATA}
+            answer[self.field] = details
+        return answer
+
+
+def _answer(value: Json) -> Json:
+    if isinstance(value, Document):
+        return value.text
+    if isinstance(value, dict):
+        return {key: _answer(inner) for key, inner in value.items()}
+    return value
+
+
+class History:
+    """Events of an execution. Once closed it takes no more; what is still running is on its way out."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.events: list[Event] = []
+        self.closed = False
+        self._now = now
+
+    def add(
+        self, kind: str, previous: int, field: str | None = None, details: Mapping[str, Json] | None = None
+    ) -> int:
+        """Note an event, and give its number. Raises HistoryFull when only the last one would fit."""
+        if self.closed:
+            return previous
+        if len(self.events) >= MAX_EVENTS - 1:
+            raise HistoryFull
+        return self._append(kind, previous, field, details or {})
+
+    def close(self, kind: str, previous: int, field: str, details: Mapping[str, Json]) -> None:
+        """Note the event that ends the execution."""
+        if not self.closed:
+            self._append(kind, previous, field, details)
+            self.closed = True
+
+    def reopen(self) -> None:
+        """Take events again: the execution is redriven."""
+        self.closed = False
+
+    @property
+    def last(self) -> int:
+        """The number of the newest event."""
+        return len(self.events)
+
+    def _append(self, kind: str, previous: int, field: str | None, details: Mapping[str, Json]) -> int:
+        number = len(self.events) + 1
+        self.events.append(Event(number, previous, kind, self._now(), field, details))
+        return number
+
+
+WHOLE_DATA = {"truncated": False}
+"""`inputDetails` and `outputDetails`: the API never truncates."""
+
+
+def data(name: str, document: Document) -> dict[str, Json]:
+    """An input or output with its details, as events carry it."""
+    return {name: document, f"{name}Details": WHOLE_DATA}
+
+
+def failure(error: str | None, cause: str | None) -> dict[str, Json]:
+    """Error and cause, as far as there are any."""
+    details: dict[str, Json] = {}
+    if cause is not None:
+        details["cause"] = cause
+    if error is not None:
+        details["error"] = error
+    return details

@@ -1,0 +1,90 @@
+"""Which services Task states can call, with which patterns, and what their APIs take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trueup.local.stepfunctions.integrations import shapes
+from trueup.local.stepfunctions.model import Resource
+from trueup.local.stepfunctions.values import Json
+
+CALLBACK = "waitForTaskToken"
+
+PATTERNS: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("lambda", "invoke"): ("", CALLBACK),
+    ("ecs", "runTask"): ("", "sync", CALLBACK),
+    ("dynamodb", "getItem"): ("",),
+    ("dynamodb", "putItem"): ("",),
+    ("dynamodb", "updateItem"): ("",),
+    ("dynamodb", "deleteItem"): ("",),
+    ("sqs", "sendMessage"): ("", CALLBACK),
+    ("sns", "publish"): ("", CALLBACK),
+    ("events", "putEvents"): ("", CALLBACK),
+    ("states", "startExecution"): ("", "sync", "sync:2", CALLBACK),
+}
+"""Optimized integrations and their patterns ([dg:connect-supported-services])."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service by its names: botocore's, the prefix of its errors, and how causes name it."""
+
+    boto: str
+    prefix: str
+    java: str
+    generic: str
+    """The error of an answer that the service's model does not name."""
+
+
+OPTIMIZED: Mapping[str, Service] = {
+    "lambda": Service("lambda", "Lambda", "AWSLambda", "AWSLambdaException"),
+    "ecs": Service("ecs", "ECS", "AmazonECS", "AmazonECSException"),
+    "dynamodb": Service("dynamodb", "DynamoDB", "AmazonDynamoDBv2", "AmazonDynamoDBException"),
+    "sqs": Service("sqs", "SQS", "AmazonSQS", "AmazonSQSException"),
+    "sns": Service("sns", "SNS", "AmazonSNS", "AmazonSNSException"),
+    "events": Service("events", "EventBridge", "AmazonEventBridge", "AmazonEventBridgeException"),
+    "states": Service("stepfunctions", "StepFunctions", "AWSStepFunctions", "AWSStepFunctionsException"),
+}
+
+
+def find_service(resource: Resource) -> Service:
+    """The service that a resource calls. Raises KeyError where there is none."""
+    if resource.type.startswith("aws-sdk:"):
+        name = shapes.boto_name(resource.service)
+        prefix = shapes.sdk_prefix(name)
+        return Service(name, prefix, prefix, f"{prefix}Exception")
+    return OPTIMIZED[resource.service]
+
+
+def has_operation(sdk_name: str, action: str) -> bool:
+    """Whether there is such a service and action for `aws-sdk:`."""
+    try:
+        shapes.operation(shapes.boto_name(sdk_name), action)
+    except KeyError:
+        return False
+    return True
+
+
+def unknown_parameters(resource: Resource, parameters: Mapping[str, Json]) -> list[str]:
+    """Which of a Task's Parameters the operation does not take, in AWS's words."""
+    operation = shapes.operation(find_service(resource).boto, resource.action)
+    known = shapes.members(operation.input_shape)
+    names = [name.removesuffix(".$") for name in parameters]
+    return [
+        f'The field "{name}" is not supported by Step Functions'
+        for name in names
+        if shapes.lower(name) not in known or not name[:1].isupper()
+    ]
+
+
+def missing_parameters(resource: Resource, parameters: Mapping[str, Json]) -> list[str]:
+    """Which parameters the operation needs and a call does not have, in AWS's words."""
+    shape = shapes.operation(find_service(resource).boto, resource.action).input_shape
+    given = {shapes.lower(name) for name, value in parameters.items() if value is not None}
+    needed = shape.required_members if shape is not None else []
+    return [
+        f'The field "{name[:1].upper()}{name[1:]}" is required but was missing'
+        for name in needed
+        if shapes.lower(name) not in given
+    ]

@@ -1,0 +1,101 @@
+"""A whole definition: its text, its states and the ways between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trueup.local.stepfunctions.errors import DefinitionError, Problem
+from trueup.local.stepfunctions.model import Choice, Fail, Fallible, Machine, State, Succeed, Workflow
+from trueup.local.stepfunctions.parsing.failing import MAX_SECONDS
+from trueup.local.stepfunctions.parsing.fields import SCHEMA, Fields
+from trueup.local.stepfunctions.parsing.states import parse_state
+from trueup.local.stepfunctions.values import from_text
+
+MAX_DEFINITION = 1_048_576
+"""Characters of a definition: botocore's `Definition`."""
+_TARGET = "MISSING_TRANSITION_TARGET"
+
+
+def parse_definition(text: str) -> Machine:
+    """The machine that a definition describes. Raises DefinitionError with every problem found."""
+    try:
+        raw = from_text(text)
+    except ValueError as error:
+        raise DefinitionError([Problem("INVALID_JSON_DESCRIPTION", str(error), "/")]) from error
+    if len(text) > MAX_DEFINITION:
+        raise DefinitionError([Problem(SCHEMA, f"more than {MAX_DEFINITION} characters", "/")])
+    problems: list[Problem] = []
+    fields = Fields(raw, "", problems, "The state machine")
+    fields.one_of("QueryLanguage", ("JSONPath",), "JSONPath")
+    fields.one_of("Version", ("1.0",), "1.0")
+    timeout = fields.integer("TimeoutSeconds", 1, MAX_SECONDS)
+    workflow = _workflow(fields)
+    if problems:
+        raise DefinitionError(problems)
+    return Machine(
+        start_at=workflow.start_at,
+        states=workflow.states,
+        timeout=timeout,
+        comment=fields.text("Comment"),
+        source=raw,
+    )
+
+
+def _workflow(fields: Fields) -> Workflow:
+    """States with their start, whether of the machine or inside one of its states."""
+    fields.any("Comment")
+    start_at = fields.text("StartAt", required=True) or ""
+    inner = fields.inner("States")
+    if not inner.raw:
+        inner.problem(SCHEMA, "The object has to have at least one state")
+    states = {
+        name: parse_state(
+            name, Fields(raw, f"{inner.location}/{name}", fields.problems, f"State '{name}'"), _workflow
+        )
+        for name, raw in inner.raw.items()
+    }
+    fields.finish()
+    _check_ways(fields, start_at, states)
+    return Workflow(start_at=start_at, states=states, source=fields.raw)
+
+
+def _check_ways(fields: Fields, start_at: str, states: dict[str, State]) -> None:
+    if states and start_at not in states:
+        fields.problem(_TARGET, f"Missing 'Next' target: {start_at}", "StartAt")
+        return
+    for state in states.values():
+        for field, target in _ways(state):
+            if target not in states:
+                fields.problem(_TARGET, f"Missing 'Next' target: {target}", f"States/{state.name}/{field}")
+    reached = _reach(start_at, states)
+    for name in states:
+        if name not in reached:
+            fields.problem(_TARGET, f'State "{name}" is not reachable.', f"States/{name}")
+    if states and not any(_ends(states[name]) for name in reached):
+        fields.problem("MISSING_END_STATE", "No state ends the workflow")
+
+
+def _ways(state: State) -> Iterator[tuple[str, str]]:
+    if state.next is not None:
+        yield "Next", state.next
+    if isinstance(state, Choice):
+        yield from ((f"Choices/{index}/Next", rule.next) for index, rule in enumerate(state.rules))
+        if state.default is not None:
+            yield "Default", state.default
+    if isinstance(state, Fallible):
+        yield from ((f"Catch/{index}/Next", catcher.next) for index, catcher in enumerate(state.catch))
+
+
+def _reach(start_at: str, states: dict[str, State]) -> set[str]:
+    reached: set[str] = set()
+    waiting = [start_at]
+    while waiting:
+        name = waiting.pop()
+        if name in states and name not in reached:
+            reached.add(name)
+            waiting += [target for _, target in _ways(states[name])]
+    return reached
+
+
+def _ends(state: State) -> bool:
+    return isinstance(state, Succeed | Fail) or (state.next is None and not isinstance(state, Choice))

@@ -1,0 +1,150 @@
+"""Map states: inline and distributed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from trueup.local.stepfunctions.model import WHOLE, Batcher, Distributed, Map, Reader, Workflow, Writer
+from trueup.local.stepfunctions.parsing.fields import SCHEMA, UNSUPPORTED, Fields
+from trueup.local.stepfunctions.paths import Path
+from trueup.local.stepfunctions.templates import Template, parse_template
+from trueup.local.stepfunctions.values import MAX_DATA, Json
+
+MAX_ITEMS = 100_000_000
+MAX_CONCURRENCY = 10_000
+_LABEL = 40
+_READERS = {
+    "arn:aws:states:::s3:getObject": "getObject",
+    "arn:aws:states:::s3:listObjectsV2": "listObjectsV2",
+}
+_WRITER = "arn:aws:states:::s3:putObject"
+_DELIMITERS = {"COMMA": ",", "PIPE": "|", "SEMICOLON": ";", "SPACE": " ", "TAB": "\t"}
+
+ParseWorkflow = Callable[[Fields], Workflow]
+
+
+def parse_map(fields: Fields, common: dict[str, Json], workflow: ParseWorkflow) -> Map:
+    """A Map state. `ItemSelector` was once called Parameters, `ItemProcessor` Iterator: both still work."""
+    fields.exclusive("ItemSelector", "Parameters")
+    fields.exclusive("ItemProcessor", "Iterator")
+    selector = fields.template("ItemSelector")
+    if selector is not None:
+        common = {**common, "parameters": selector}
+    name = "Iterator" if fields.has("Iterator") else "ItemProcessor"
+    processor = fields.inner(name)
+    distributed = _mode(processor)
+    return Map(
+        **common,
+        processor=workflow(processor),
+        items_path=fields.path("ItemsPath") or WHOLE,
+        max_concurrency=_setting(fields, "MaxConcurrency", MAX_CONCURRENCY) or 0,
+        distributed=_distributed(fields) if distributed else None,
+    )
+
+
+def _mode(processor: Fields) -> bool:
+    if not processor.has("ProcessorConfig"):
+        return False
+    config = processor.inner("ProcessorConfig")
+    mode = config.one_of("Mode", ("INLINE", "DISTRIBUTED"), "INLINE")
+    config.one_of("ExecutionType", ("STANDARD",), "STANDARD")
+    config.finish()
+    return mode == "DISTRIBUTED"
+
+
+def _setting(fields: Fields, field: str, most: int) -> int | Path | None:
+    fields.exclusive(field, f"{field}Path")
+    path = fields.path(f"{field}Path")
+    return path if path is not None else fields.integer(field, 0, most)
+
+
+def _distributed(fields: Fields) -> Distributed:
+    label = fields.text("Label")
+    if label is not None and len(label) > _LABEL:
+        fields.problem(SCHEMA, f"A label has at most {_LABEL} characters", "Label")
+    fields.exclusive("ToleratedFailurePercentage", "ToleratedFailurePercentagePath")
+    percentage = fields.path("ToleratedFailurePercentagePath")
+    return Distributed(
+        label=label,
+        reader=_reader(fields.inner("ItemReader", f"{fields.owner}, ItemReader"))
+        if fields.has("ItemReader")
+        else None,
+        batcher=_batcher(fields.inner("ItemBatcher")) if fields.has("ItemBatcher") else None,
+        writer=_writer(fields.inner("ResultWriter")) if fields.has("ResultWriter") else None,
+        tolerated_percentage=(
+            percentage if percentage is not None else fields.number("ToleratedFailurePercentage", 0, 100)
+        ),
+        tolerated_count=_setting(fields, "ToleratedFailureCount", MAX_ITEMS),
+    )
+
+
+def _reader(fields: Fields) -> Reader:
+    resource = fields.text("Resource", required=True)
+    if resource is not None and resource not in _READERS:
+        fields.problem(
+            UNSUPPORTED,
+            f"{fields.owner}: Resource '{resource}' is not implemented; supported are {', '.join(_READERS)}",
+            "Resource",
+        )
+    action = _READERS.get(resource or "", "getObject")
+    parameters = fields.template("Parameters") or parse_template({})
+    config = fields.inner("ReaderConfig") if fields.has("ReaderConfig") else _nothing(fields)
+    reader = _configured(config, action, parameters)
+    config.finish()
+    fields.finish()
+    return reader
+
+
+def _configured(config: Fields, action: str, parameters: Template) -> Reader:
+    kinds = ("JSON", "JSONL", "CSV")
+    return Reader(
+        action=action,
+        parameters=parameters,
+        input_type=config.one_of("InputType", kinds, "JSON"),
+        pointer=config.text("ItemsPointer"),
+        max_items=_setting(config, "MaxItems", MAX_ITEMS),
+        csv_headers=_headers(config),
+        csv_delimiter=_DELIMITERS[config.one_of("CSVDelimiter", tuple(_DELIMITERS), "COMMA")],
+    )
+
+
+def _headers(config: Fields) -> tuple[str, ...] | None:
+    where = config.one_of("CSVHeaderLocation", ("FIRST_ROW", "GIVEN"), "FIRST_ROW")
+    headers = config.list("CSVHeaders", required=where == "GIVEN")
+    return tuple(str(header) for header in headers) if where == "GIVEN" else None
+
+
+def _batcher(fields: Fields) -> Batcher:
+    batcher = Batcher(
+        max_items=_setting(fields, "MaxItemsPerBatch", MAX_ITEMS),
+        max_bytes=_setting(fields, "MaxInputBytesPerBatch", MAX_DATA),
+        batch_input=fields.template("BatchInput"),
+    )
+    if batcher.max_items is None and batcher.max_bytes is None:
+        fields.problem(SCHEMA, "An ItemBatcher needs MaxItemsPerBatch or MaxInputBytesPerBatch")
+    fields.finish()
+    return batcher
+
+
+def _writer(fields: Fields) -> Writer:
+    resource = fields.text("Resource")
+    if resource is not None and resource != _WRITER:
+        fields.problem(
+            UNSUPPORTED,
+            f"{fields.owner}: ResultWriter '{resource}' is not implemented; supported is {_WRITER}",
+            "Resource",
+        )
+    parameters = fields.template("Parameters")
+    config = fields.inner("WriterConfig") if fields.has("WriterConfig") else _nothing(fields)
+    writer = Writer(
+        parameters=parameters,
+        lines=config.one_of("OutputType", ("JSON", "JSONL"), "JSON") == "JSONL",
+        transformation=config.one_of("Transformation", ("NONE", "COMPACT", "FLATTEN"), "NONE"),
+    )
+    config.finish()
+    fields.finish()
+    return writer
+
+
+def _nothing(fields: Fields) -> Fields:
+    return Fields({}, fields.location, fields.problems, fields.owner)

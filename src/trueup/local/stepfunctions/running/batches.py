@@ -1,0 +1,61 @@
+"""ItemSelector and ItemBatcher: from items to the inputs of a Distributed Map's children."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trueup.local.stepfunctions.model import Batcher, Map
+from trueup.local.stepfunctions.running.items import whole
+from trueup.local.stepfunctions.running.visit import Visit
+from trueup.local.stepfunctions.values import MAX_DATA, Document, Json, to_text
+
+
+@dataclass(frozen=True, slots=True)
+class ChildInput:
+    """One child's input, and how many items are in it: failures are counted on items."""
+
+    document: Document
+    items: int
+
+
+def make_inputs(visit: Visit, state: Map, given: Json, items: list[Json]) -> list[ChildInput]:
+    """The children's inputs. Raises EvaluationError."""
+    selected = _select(visit, state, given, items)
+    batcher = state.distributed.batcher if state.distributed else None
+    if batcher is None:
+        return [ChildInput(Document(item), 1) for item in selected]
+    common = visit.render(batcher.batch_input, given) if batcher.batch_input else None
+    return [_batch(chunk, common) for chunk in _chunks(visit, batcher, given, selected)]
+
+
+def _select(visit: Visit, state: Map, given: Json, items: list[Json]) -> list[Json]:
+    if state.parameters is None:
+        return items
+    context = visit.context()
+    scope = visit.scope(given)
+    selected = []
+    for index, item in enumerate(items):
+        current = {**context, "Map": {"Item": {"Index": index, "Value": item}}}
+        scope.context = lambda current=current: current  # type: ignore[misc]
+        selected.append(state.parameters.render(scope))
+    return selected
+
+
+def _batch(chunk: list[Json], common: Json) -> ChildInput:
+    batch = {"Items": chunk} if common is None else {"BatchInput": common, "Items": chunk}
+    return ChildInput(Document(batch), len(chunk))
+
+
+def _chunks(visit: Visit, batcher: Batcher, given: Json, items: list[Json]) -> list[list[Json]]:
+    most = whole(visit, batcher.max_items, "MaxItemsPerBatchPath", given) or len(items)
+    room = whole(visit, batcher.max_bytes, "MaxInputBytesPerBatchPath", given) or MAX_DATA
+    chunks: list[list[Json]] = []
+    size = 0
+    for item in items:
+        bytes_ = len(to_text(item).encode()) + 1
+        if not chunks or len(chunks[-1]) >= most or size + bytes_ > room:
+            chunks.append([])
+            size = len('{"Items":[]}')
+        chunks[-1].append(item)
+        size += bytes_
+    return chunks

@@ -1,0 +1,271 @@
+"""One execution: its status, its history, and the coroutine that runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trueup.local.stepfunctions.errors import RUNTIME, TIMEOUT, StateError
+from trueup.local.stepfunctions.history import HISTORY_FULL, History, HistoryFull, data, failure
+from trueup.local.stepfunctions.model import Machine, Workflow
+from trueup.local.stepfunctions.running.visit import Strand
+from trueup.local.stepfunctions.running.workflow import run_workflow
+from trueup.local.stepfunctions.scope import Variables
+from trueup.local.stepfunctions.timestamps import iso_millis
+from trueup.local.stepfunctions.values import Document, Json
+
+if TYPE_CHECKING:
+    from trueup.local.stepfunctions.activities import Activities
+    from trueup.local.stepfunctions.chance import Chance
+    from trueup.local.stepfunctions.clock import Clock
+    from trueup.local.stepfunctions.integrations.port import Calls, Integration
+    from trueup.local.stepfunctions.mocking import Mocks
+    from trueup.local.stepfunctions.running.map_run import MapRun
+    from trueup.local.stepfunctions.tokens import Tokens
+
+log = logging.getLogger(__name__)
+
+RUNNING, SUCCEEDED, FAILED, TIMED_OUT, ABORTED = "RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"
+REDRIVABLE = (FAILED, TIMED_OUT, ABORTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What executions need from the engine."""
+
+    clock: Clock
+    chance: Chance
+    tokens: Tokens
+    activities: Activities
+    integrations: Integration
+    calls: Calls
+    region: str
+    changed: Callable[[Execution], None]
+    """Called when an execution's status has changed."""
+    spawn: Callable[[Coroutine[object, object, None]], None]
+    """Runs something that outlives the state that asked for it."""
+    adopt: Callable[[Execution], None]
+    """Makes an execution known by its ARN."""
+    open_map_run: Callable[[MapRun], None]
+    """Makes a Map Run known by its ARN."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an execution comes from: its machine, or the Map Run that it is a child of."""
+
+    machine_arn: str
+    machine_name: str
+    role_arn: str
+    map_run: MapRun | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """Where an execution stood when it entered its latest state: a redrive goes on from here."""
+
+    state: str
+    document: Document
+    variables: Variables
+
+
+class Execution:
+    """An execution of a workflow. `start` makes it run; `ended` waits for its end."""
+
+    def __init__(
+        self,
+        services: Services,
+        arn: str,
+        workflow: Workflow,
+        given: Document,
+        origin: Origin,
+        mocks: Mocks | None = None,
+    ) -> None:
+        self.services = services
+        self.arn = arn
+        self.name = arn.rpartition(":")[2]
+        self.workflow = workflow
+        self.input = given
+        self.origin = origin
+        self.mocks = mocks
+        self.status = RUNNING
+        self.output: Document | None = None
+        self.error: str | None = None
+        self.cause: str | None = None
+        self.started_at = services.clock.now()
+        self.stopped_at: float | None = None
+        self.redrive_count = 0
+        self.redriven_at: float | None = None
+        self.history = History(services.clock.now)
+        self.map_runs: list[MapRun] = []
+        self._entered = 0
+        """States of the execution itself entered since it was started or redriven."""
+        self._task: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+        self._strand = Strand(self, top=True)
+        self._standing: _Standing | None = None
+        self._watchers: list[Callable[[Execution], None]] = []
+
+    # What states ask for.
+
+    @property
+    def clock(self) -> Clock:
+        """The engine's clock."""
+        return self.services.clock
+
+    @property
+    def chance(self) -> Chance:
+        """The engine's chance."""
+        return self.services.chance
+
+    @property
+    def tokens(self) -> Tokens:
+        """The engine's task tokens."""
+        return self.services.tokens
+
+    @property
+    def integrations(self) -> Integration:
+        """What Task states call."""
+        return self.services.integrations
+
+    @property
+    def region(self) -> str:
+        """The region that events name."""
+        return self.services.region
+
+    def spawn(self, work: Awaitable[None]) -> None:
+        """Run something that may outlive this execution."""
+        self.services.spawn(_finish(work))
+
+    @property
+    def context(self) -> dict[str, Json]:
+        """`$$.Execution`."""
+        context = {
+            "Id": self.arn,
+            "Input": self.input.value,
+            "StartTime": iso_millis(self.started_at),
+            "Name": self.name,
+            "RoleArn": self.origin.role_arn,
+            "RedriveCount": self.redrive_count,
+        }
+        if self.redriven_at is not None:
+            context["RedriveTime"] = iso_millis(self.redriven_at)
+        return context
+
+    @property
+    def machine_context(self) -> dict[str, Json]:
+        """`$$.StateMachine`."""
+        return {"Id": self.origin.machine_arn, "Name": self.origin.machine_name}
+
+    def stand_at(self, state: str, document: Document) -> None:
+        """Remember that a state of the execution itself is entered."""
+        self._entered += 1
+        self._standing = _Standing(state, document, self._strand.variables.copy())
+
+    def interrupted_map_run(self, state: str) -> MapRun | None:
+        """The Map Run that the redriven state goes on with: asked for once, when the state begins again."""
+        if self.redrive_count == 0 or self._entered != 1:
+            return None
+        runs = [run for run in self.map_runs if run.state.name == state and run.status in REDRIVABLE]
+        return runs[-1] if runs else None
+
+    # Its life.
+
+    def start(self) -> None:
+        """Begin."""
+        details = {**data("input", self.input), "roleArn": self.origin.role_arn}
+        self.history.add("ExecutionStarted", 0, "executionStartedEventDetails", details)
+        self._go(self.workflow.start_at, self.input)
+
+    def resume(self) -> None:
+        """Begin again at the state that did not succeed (RedriveExecution)."""
+        standing = self._standing or _Standing(self.workflow.start_at, self.input, Variables())
+        self.status, self.error, self.cause, self.stopped_at = RUNNING, None, None, None
+        self.redrive_count += 1
+        self.redriven_at = self.clock.now()
+        self._entered = 0
+        self._ended.clear()
+        self.history.reopen()
+        self._strand = Strand(self, self.history.last, standing.variables, top=True)
+        details = {"redriveCount": self.redrive_count}
+        self._strand.previous = self.history.add(
+            "ExecutionRedriven", self.history.last, "executionRedrivenEventDetails", details
+        )
+        self._go(standing.state, standing.document)
+
+    @property
+    def stopped_in(self) -> str | None:
+        """The state of the execution itself in which it ended."""
+        return self._standing.state if self._standing else None
+
+    def stop(self, error: str | None = None, cause: str | None = None) -> None:
+        """End it from outside (StopExecution); without effect once it has ended."""
+        self._end(ABORTED, "Aborted", StateError(error, cause))
+
+    def cut_off(self) -> None:
+        """Stop running without an end: the engine goes away."""
+        self.history.closed = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def ended(self) -> None:
+        """Wait until it has ended."""
+        await self._ended.wait()
+
+    def when_ended(self, watcher: Callable[[Execution], None]) -> None:
+        """Have something called at its next end."""
+        self._watchers.append(watcher)
+
+    def _go(self, state: str, document: Document) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run(state, document))
+        limit = self.workflow.timeout if isinstance(self.workflow, Machine) else None
+        if limit is not None:
+            timer = asyncio.get_running_loop().call_at(self.clock.deadline(limit), self._time_out)
+            self._task.add_done_callback(lambda _: timer.cancel())
+        self.services.changed(self)
+
+    async def _run(self, state: str, document: Document) -> None:
+        try:
+            output = await run_workflow(self._strand, self.workflow.states, state, document)
+        except StateError as error:
+            self._end(FAILED, "Failed", error)
+        except HistoryFull:
+            self._end(FAILED, "Failed", StateError(RUNTIME, HISTORY_FULL))
+        except Exception as error:  # an error of the engine must not leave the execution running for ever
+            log.exception("execution %s", self.arn)
+            self._end(FAILED, "Failed", StateError(RUNTIME, f"Internal error: {error!r}"))
+        else:
+            self.output = output
+            self._end(SUCCEEDED, "Succeeded", None)
+
+    def _time_out(self) -> None:
+        self._end(TIMED_OUT, "TimedOut", StateError(TIMEOUT))
+
+    def _end(self, status: str, word: str, error: StateError | None) -> None:
+        if self.status != RUNNING:
+            return
+        self.status, self.stopped_at = status, self.clock.now()
+        details: dict[str, Json] = data("output", self.output) if self.output and error is None else {}
+        if error is not None:
+            self.error, self.cause = error.error, error.cause
+            details = failure(error.error, error.cause)
+        self.history.close(f"Execution{word}", self._previous(), f"execution{word}EventDetails", details)
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+        self._ended.set()
+        self.services.changed(self)
+        watchers, self._watchers = self._watchers, []
+        for watcher in watchers:
+            watcher(self)
+
+    def _previous(self) -> int:
+        """Ends from outside point to the newest event: strands within are not told from here."""
+        inside = self._task is not None and self._task is asyncio.current_task()
+        return self._strand.previous if inside else self.history.last
+
+
+async def _finish(work: Awaitable[None]) -> None:
+    await work

@@ -1,0 +1,90 @@
+"""Map in inline mode: iterations within the execution's own history."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+
+from trueup.local.stepfunctions.errors import StateError
+from trueup.local.stepfunctions.model import Map
+from trueup.local.stepfunctions.running.items import concurrency, select_items
+from trueup.local.stepfunctions.running.together import Failed, run_together
+from trueup.local.stepfunctions.running.visit import Step, Strand, Visit
+from trueup.local.stepfunctions.running.workflow import run_workflow
+from trueup.local.stepfunctions.values import Document, Json
+
+INLINE_CONCURRENCY = 40
+"""What AWS runs at once when nothing is said ([dg:state-map-inline])."""
+
+
+async def attempt_inline(visit: Visit) -> Step:
+    """One attempt at all iterations. Raises StateError with the first failure among them."""
+    state = visit.state
+    assert isinstance(state, Map)
+    given = visit.effective_input()
+    items = select_items(visit, state, given)
+    visit.note("MapStateStarted", "mapStateStartedEventDetails", {"length": len(items)})
+    limit = concurrency(visit, state, given) or INLINE_CONCURRENCY
+    run = _Iterations(visit, state, given, items)
+    await run.all(min(limit, len(items)))
+    visit.strand.previous = run.last
+    step = visit.finish(visit.render(state.result_selector, [output.value for output in run.outputs]))
+    visit.note("MapStateSucceeded", moves=False)
+    return step
+
+
+class _Iterations:
+    """Slots that take one item after the other.
+
+    An iteration points to what came before it in its slot, not to the event that its predecessor succeeded
+    (recorded on AWS: test_map_state_break_condition_legacy).
+    """
+
+    def __init__(self, visit: Visit, state: Map, given: Json, items: list[Json]) -> None:
+        self._visit = visit
+        self._state = state
+        self._given = given
+        self._items = items
+        self.outputs = [Document(None)] * len(items)
+        self.last = visit.strand.previous
+
+    async def all(self, slots: int) -> None:
+        indexes = iter(range(len(self._items)))
+        strands = [self._visit.strand.inner(self._visit.strand.previous) for _ in range(slots)]
+        try:
+            await run_together([self._slot(strand, indexes) for strand in strands])
+        except Failed as failed:
+            self._visit.strand.previous = strands[failed.index].previous
+            raise failed.error from failed
+
+    async def _slot(self, slot: Strand, indexes: Iterator[int]) -> None:
+        for index in indexes:
+            item = {"Index": index, "Value": self._items[index]}
+            details = {"name": self._state.name, "index": index}
+            started = self._note("Started", slot.previous, details)
+            strand = slot.inner(started, item)
+            try:
+                self.outputs[index] = await self._iterate(strand, self._items[index])
+            except StateError:
+                self._note("Failed", strand.previous, details)
+                raise
+            except asyncio.CancelledError:
+                self._note("Aborted", strand.previous, details)
+                raise
+            finally:
+                slot.previous = strand.previous
+            self.last = self._note("Succeeded", strand.previous, details)
+
+    async def _iterate(self, strand: Strand, item: Json) -> Document:
+        given = item
+        if self._state.parameters is not None:
+            scope = self._visit.scope(self._given)
+            context = {**self._visit.context(), "Map": {"Item": strand.item}}
+            scope.context = lambda: context
+            given = self._state.parameters.render(scope)
+        workflow = self._state.processor
+        return await run_workflow(strand, workflow.states, workflow.start_at, Document(given))
+
+    def _note(self, what: str, previous: int, details: Mapping[str, Json]) -> int:
+        history = self._visit.strand.execution.history
+        return history.add(f"MapIteration{what}", previous, f"mapIteration{what}EventDetails", details)

@@ -1,0 +1,114 @@
+"""ItemReader: the items of a Distributed Map, read from S3 ([dg:input-output-itemreader])."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from itertools import islice
+
+from trueup.local.stepfunctions.errors import StateError
+from trueup.local.stepfunctions.integrations.port import ServiceFailure
+from trueup.local.stepfunctions.integrations.shapes import read_bytes
+from trueup.local.stepfunctions.model import Reader
+from trueup.local.stepfunctions.parsing.maps import MAX_ITEMS
+from trueup.local.stepfunctions.paths import Path
+from trueup.local.stepfunctions.running.visit import Visit
+from trueup.local.stepfunctions.values import Json, from_text, is_integer
+
+
+async def read_items(visit: Visit, reader: Reader, given: Json) -> list[Json]:
+    """The items, at most MaxItems of them. Raises StateError (States.ItemReaderFailed)."""
+    most = _max_items(visit, reader, given)
+    parameters = visit.render(reader.parameters, given)
+    try:
+        if reader.action == "listObjectsV2":
+            return (await _list(visit, parameters, most))[:most]
+        answer = await visit.strand.execution.services.calls.call("s3", "getObject", parameters)
+    except ServiceFailure as failure:
+        raise unreadable(f"{failure.message} (Service: S3, Error Code: {failure.code})") from failure
+    return list(islice(_parse(reader, read_bytes(answer.output["Body"])), most))
+
+
+def unreadable(cause: str) -> StateError:
+    """The items cannot be read."""
+    return StateError("States.ItemReaderFailed", cause)
+
+
+def _max_items(visit: Visit, reader: Reader, given: Json) -> int:
+    most = reader.max_items
+    if isinstance(most, Path):
+        most = most.require(visit.scope(given), "MaxItemsPath")
+        if not is_integer(most):
+            raise unreadable("field MaxItems must be an integer")
+        # Recorded on AWS: test_map_item_reader_csv_max_items_paths.
+        if most < 0:
+            raise unreadable("field MaxItems must be positive")
+    return min(most, MAX_ITEMS) if most else MAX_ITEMS
+
+
+async def _list(visit: Visit, parameters: Mapping[str, Json], most: int) -> list[Json]:
+    calls = visit.strand.execution.services.calls
+    found: list[Json] = []
+    token: Json = None
+    while True:
+        answer = await calls.call("s3", "listObjectsV2", {**parameters, "ContinuationToken": token})
+        found += [_listed(entry) for entry in answer.output.get("Contents", [])]
+        token = answer.output.get("NextContinuationToken")
+        if token is None or len(found) >= most:
+            return found
+
+
+def _listed(entry: Mapping[str, Json]) -> Json:
+    return {
+        "Etag": entry["ETag"],
+        "Key": entry["Key"],
+        "LastModified": int(entry["LastModified"].timestamp()),
+        "Size": entry["Size"],
+        "StorageClass": entry.get("StorageClass", "STANDARD"),
+    }
+
+
+def _parse(reader: Reader, raw: bytes) -> list[Json]:
+    try:
+        text = raw.decode("utf-8-sig")
+        if reader.input_type == "CSV":
+            return _csv(reader, text)
+        if reader.input_type == "JSONL":
+            return [from_text(line) for line in text.splitlines() if line.strip()]
+        return _array(_pointed(from_text(text), reader.pointer))
+    except ValueError as error:
+        raise unreadable(f"The object is not {reader.input_type}: {error}") from error
+
+
+def _pointed(value: Json, pointer: str | None) -> Json:
+    for part in (pointer or "").split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            raise unreadable(f"The ItemsPointer {pointer} points to nothing")
+    return value
+
+
+def _array(value: Json) -> list[Json]:
+    if not isinstance(value, list):
+        # Recorded on AWS: test_map_item_reader_json_no_json_list_object.
+        raise unreadable("Attempting to map over non-iterable node.")
+    return value
+
+
+def _csv(reader: Reader, text: str) -> list[Json]:
+    """Rows as objects: short ones are filled with empty text, what is too much is left out
+    (recorded on AWS: test_map_item_reader_csv_first_row_extra_fields).
+    """
+    rows = [row for row in csv.reader(io.StringIO(text), delimiter=reader.csv_delimiter) if row]
+    headers = reader.csv_headers
+    if headers is None:
+        if not rows:
+            raise unreadable("The CSV file has no header row")
+        headers, rows = tuple(rows[0]), rows[1:]
+    order = sorted(range(len(headers)), key=lambda column: headers[column])
+    return [{headers[column]: row[column] if column < len(row) else "" for column in order} for row in rows]

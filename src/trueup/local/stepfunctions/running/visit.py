@@ -1,0 +1,174 @@
+"""One visit to one state: what it sees, what it writes to the history, and how its output is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from trueup.local.stepfunctions.errors import DATA_LIMIT, EvaluationError, StateError
+from trueup.local.stepfunctions.history import WHOLE_DATA, data
+from trueup.local.stepfunctions.model import WHOLE, State, Working
+from trueup.local.stepfunctions.paths import Path, place
+from trueup.local.stepfunctions.scope import Scope, Variables
+from trueup.local.stepfunctions.templates import Template
+from trueup.local.stepfunctions.timestamps import iso_millis
+from trueup.local.stepfunctions.values import EMPTY, Document, Json, too_large
+
+if TYPE_CHECKING:
+    from trueup.local.stepfunctions.running.execution import Execution
+
+
+@dataclass(slots=True)
+class Strand:
+    """One path of control: an execution, a branch of a Parallel, or an iteration of a Map.
+
+    `previous` is the event that the next one points to.
+    """
+
+    execution: Execution
+    previous: int = 0
+    variables: Variables = field(default_factory=Variables)
+    item: Mapping[str, Json] | None = None
+    """`$$.Map.Item` inside a Map."""
+    top: bool = False
+    """Whether this is the execution itself: where it stands is where a redrive starts."""
+
+    def inner(self, previous: int, item: Mapping[str, Json] | None = None) -> Strand:
+        """A path within this one. It reads the variables around it and has its own."""
+        variables = Variables(self.variables)
+        return Strand(self.execution, previous, variables, self.item if item is None else item)
+
+
+@dataclass(slots=True)
+class Step:
+    """How a state was left."""
+
+    output: Document
+    next: str | None
+    assigned: Mapping[str, Json] | None = None
+
+
+class Visit:
+    """A state being visited."""
+
+    __slots__ = ("document", "entered", "entered_at", "retries", "state", "strand", "token")
+
+    def __init__(self, strand: Strand, state: State, document: Document) -> None:
+        self.strand = strand
+        self.state = state
+        self.document = document
+        self.retries = 0
+        self.token: str | None = None
+        self.entered_at = strand.execution.clock.now()
+        self.entered = self.note(f"{state.type}StateEntered", "stateEnteredEventDetails", self._entering())
+
+    def _entering(self) -> dict[str, Json]:
+        return {"name": self.state.name, **data("input", self.document)}
+
+    def note(
+        self,
+        kind: str,
+        field: str | None = None,
+        details: Mapping[str, Json] | None = None,
+        *,
+        moves: bool = True,
+    ) -> int:
+        """Write an event; the next one of this strand points to it, unless it does not `move`."""
+        number = self.strand.execution.history.add(kind, self.strand.previous, field, details)
+        if moves:
+            self.strand.previous = number
+        return number
+
+    def leave(self, step: Step) -> None:
+        """Write the event of leaving, and set variables."""
+        details: dict[str, Json] = {"name": self.state.name, **data("output", step.output)}
+        if step.assigned:
+            self.strand.variables.assign(step.assigned)
+            details["assignedVariables"] = {name: Document(value) for name, value in step.assigned.items()}
+            details["assignedVariablesDetails"] = WHOLE_DATA
+        self.note(f"{self.state.type}StateExited", "stateExitedEventDetails", details)
+
+    def abort(self) -> None:
+        """Write that the state was cut off, for the types that have such an event."""
+        if self.state.type in ("Task", "Wait", "Parallel", "Map"):
+            self.note(f"{self.state.type}StateAborted")
+
+    def failed(self, error: EvaluationError) -> StateError:
+        """The failure that an evaluation's problem makes, in AWS's words (recorded: test_invalid_jsonpath).
+
+        The event named is that of entering the state.
+        """
+        where = f"'{self.state.name}' (entered at the event id #{self.entered})"
+        return StateError(
+            error.error, f"An error occurred while executing the state {where}. {error.message}"
+        )
+
+    def context(self) -> Json:
+        """The context object ([dg:concepts-context-object]; recorded: test_query_context_object_values)."""
+        execution = self.strand.execution
+        context: dict[str, Json] = {
+            "Execution": execution.context,
+            "StateMachine": execution.machine_context,
+            "State": self._state_context(),
+        }
+        if self.strand.item is not None:
+            context["Map"] = {"Item": self.strand.item}
+        if self.token is not None:
+            context["Task"] = {"Token": self.token}
+        return context
+
+    def _state_context(self) -> dict[str, Json]:
+        state: dict[str, Json] = {"Name": self.state.name, "EnteredTime": iso_millis(self.entered_at)}
+        if self.state.type == "Task":
+            state["RetryCount"] = self.retries
+        return state
+
+    def scope(self, value: Json) -> Scope:
+        """What expressions see, over some data."""
+        return Scope(value, self.context, self.strand.variables, self.strand.execution.chance)
+
+    def effective_input(self) -> Json:
+        """The input after InputPath."""
+        return self.select(self.state.input_path, self.document.value)
+
+    def select(self, path: Path | None, value: Json) -> Json:
+        """InputPath or OutputPath applied."""
+        if path is WHOLE:
+            return value
+        return EMPTY if path is None else path.select(self.scope(value))
+
+    def render(self, template: Template | None, value: Json) -> Json:
+        """A template over some data; without one, the data."""
+        return value if template is None else template.render(self.scope(value))
+
+    def finish(self, result: Json) -> Step:
+        """From a state's result to its output: Assign, ResultPath, OutputPath, and the size limit."""
+        state = self.state
+        assigned = self.render(state.assign, result) if state.assign is not None else None
+        output = self.combine(state.result_path if isinstance(state, Working) else (), result)
+        return Step(self.document_of(self.select(state.output_path, output)), state.next, assigned)
+
+    def combine(self, result_path: tuple[str | int, ...] | None, result: Json) -> Json:
+        """ResultPath: the result placed in the state's raw input; None discards it."""
+        if result_path is None:
+            return self.document.value
+        return place(result_path, self.document.value, result)
+
+    def document_of(self, value: Json) -> Document:
+        """A value to hand on. Raises StateError (States.DataLimitExceeded)."""
+        if value is self.document.value:
+            return self.document
+        document = Document(value)
+        if too_large(document.text):
+            raise data_limit(self.state.name)
+        return document
+
+
+def data_limit(name: str) -> StateError:
+    """Something is larger than 256 KiB, in AWS's words (recorded: test_start_large_input)."""
+    return StateError(
+        DATA_LIMIT,
+        f"The state/task '{name}' returned a result with a size exceeding the maximum number of bytes "
+        "service limit.",
+    )

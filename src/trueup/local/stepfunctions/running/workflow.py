@@ -1,0 +1,48 @@
+"""From state to state until one ends the workflow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from trueup.local.stepfunctions import model
+from trueup.local.stepfunctions.errors import EvaluationError
+from trueup.local.stepfunctions.running.visit import Step, Strand, Visit
+from trueup.local.stepfunctions.values import Document
+
+Perform = Callable[[Visit], Awaitable[Step]]
+
+_TURN = 32
+"""Transitions after which an execution lets others have a turn: states that only compute never wait."""
+
+PERFORMERS: dict[type[model.State], Perform] = {}
+"""How each type of state is performed; `states` and its siblings register themselves."""
+
+
+async def run_workflow(
+    strand: Strand, states: Mapping[str, model.State], start_at: str, document: Document
+) -> Document:
+    """Run a workflow to its end, and give its output. Raises StateError where a state fails for good."""
+    name: str | None = start_at
+    turns = 0
+    while name is not None:
+        if strand.top:
+            strand.execution.stand_at(name, document)
+        step = await _visit(Visit(strand, states[name], document))
+        document, name = step.output, step.next
+        turns += 1
+        if turns % _TURN == 0:
+            await asyncio.sleep(0)
+    return document
+
+
+async def _visit(visit: Visit) -> Step:
+    try:
+        step = await PERFORMERS[type(visit.state)](visit)
+    except EvaluationError as error:
+        raise visit.failed(error) from error
+    except asyncio.CancelledError:
+        visit.abort()
+        raise
+    visit.leave(step)
+    return step

@@ -1,0 +1,136 @@
+"""The engine behind HTTP: as a coroutine, or in a thread with an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uvicorn
+
+from trueup.local.stepfunctions.api.app import make_app
+from trueup.local.stepfunctions.api.own_calls import OwnCalls
+from trueup.local.stepfunctions.chance import Chance
+from trueup.local.stepfunctions.clock import Clock
+from trueup.local.stepfunctions.engine import DEFAULT_ACCOUNT, DEFAULT_REGION, Engine, Settings
+from trueup.local.stepfunctions.eventbridge import EventBridgeSink
+from trueup.local.stepfunctions.integrations.calls import THREADS, BotoCalls
+from trueup.local.stepfunctions.mocking import MockConfiguration
+from trueup.local.stepfunctions.status_events import Sink
+
+DEFAULT_PORT = 8083
+"""Step Functions Local's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a server can be told."""
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    region: str = DEFAULT_REGION
+    account: str = DEFAULT_ACCOUNT
+    scale: float = 1.0
+    """Factor for every wait, retry delay, timeout and heartbeat."""
+    timeouts: float | None = None
+    """Factor for timeouts and heartbeats alone, where it is another."""
+    seed: int | None = None
+    mocks: Path | None = None
+    sink: Sink | None = None
+    """Takes status changes; without one they go to EventBridge when `events` has an endpoint."""
+    threads: int = THREADS
+    endpoints: Mapping[str, str] = field(default_factory=dict)
+    """By botocore's names; `*` for all others; what is not given is left to AWS_ENDPOINT_URL…."""
+
+
+async def serve(options: Options, started: Callable[[str, Callable[[], None]], None] | None = None) -> None:
+    """Serve until told to stop, or cancelled.
+
+    `started` is called with the endpoint's URL and with what tells the server to stop (from any thread).
+    """
+    calls = BotoCalls(options.endpoints, options.region, options.threads)
+    own = OwnCalls(calls)
+    eventbridge = EventBridgeSink(calls) if "events" in options.endpoints and options.sink is None else None
+    engine = own.engine = Engine(own, _settings(options, eventbridge))
+    listening = _listen(options)
+    server = _Server(uvicorn.Config(make_app(engine), log_config=None, access_log=False, lifespan="off"))
+    loop = asyncio.get_running_loop()
+    if started is not None:
+        host, port = listening.getsockname()[:2]
+        started(f"http://{host}:{port}", lambda: _tell(loop, server))
+    try:
+        await server.serve(sockets=[listening])
+    finally:
+        await engine.close()
+        if eventbridge is not None:
+            await eventbridge.close()
+        calls.close()
+        listening.close()
+
+
+class _Server(uvicorn.Server):
+    """Stops at once: nobody's connection is worth waiting for."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close connections, also those in the middle of a request."""
+        self.force_exit = True
+        await super().shutdown(sockets)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, server: uvicorn.Server) -> None:
+    def stop() -> None:
+        server.should_exit = True
+
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(stop)
+
+
+def _settings(options: Options, eventbridge: Sink | None) -> Settings:
+    return Settings(
+        region=options.region,
+        account=options.account,
+        clock=Clock(options.scale, timeouts=options.timeouts),
+        chance=Chance(options.seed),
+        mocks=MockConfiguration.read(options.mocks) if options.mocks else None,
+        sink=options.sink or eventbridge,
+    )
+
+
+def _listen(options: Options) -> socket.socket:
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((options.host, options.port))
+        listening.listen(1024)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+@contextmanager
+def run_in_thread(options: Options) -> Iterator[str]:
+    """Serve from a thread while the block lasts; gives the endpoint's URL. Raises what starting raises."""
+    ready: Future[tuple[str, Callable[[], None]]] = Future()
+
+    def run() -> None:
+        try:
+            asyncio.run(serve(options, lambda url, stop: ready.set_result((url, stop))))
+        except BaseException as error:
+            if ready.done():
+                raise
+            ready.set_exception(error)
+
+    thread = threading.Thread(target=run, name="stepfunctions", daemon=True)
+    thread.start()
+    url, stop = ready.result()
+    try:
+        yield url
+    finally:
+        stop()
+        thread.join()

@@ -1,0 +1,90 @@
+"""Payload templates: Parameters, ItemSelector, ResultSelector, Assign. Compiled once, rendered often.
+
+A field whose name ends in `.$` holds a path or an intrinsic function; everything else stands for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trueup.local.stepfunctions.intrinsics import is_call, parse_call
+from trueup.local.stepfunctions.paths import parse_path
+from trueup.local.stepfunctions.scope import Scope
+from trueup.local.stepfunctions.values import Json
+
+Render = Callable[[Scope], Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A compiled template. `source` is what the definition says."""
+
+    source: Json
+    render: Render
+
+
+class TemplateError(ValueError):
+    """A field of a template cannot be read. `location` is its JSON pointer within the template."""
+
+    def __init__(self, message: str, location: str) -> None:
+        super().__init__(message)
+        self.location = location
+
+
+def parse_template(source: Json) -> Template:
+    """Compile a template. Raises TemplateError."""
+    return Template(source, _compile(source, ""))
+
+
+def _compile(source: Json, location: str) -> Render:
+    if isinstance(source, dict):
+        return _object(source, location)
+    if isinstance(source, list):
+        return _array(source, location)
+    return _constant(source)
+
+
+def _constant(value: Json) -> Render:
+    return lambda _: value
+
+
+def _array(source: list[Json], location: str) -> Render:
+    if not has_expressions(source):
+        return _constant(source)
+    items = [_compile(item, f"{location}/{index}") for index, item in enumerate(source)]
+    return lambda scope: [item(scope) for item in items]
+
+
+def _object(source: dict[str, Json], location: str) -> Render:
+    if not has_expressions(source):
+        return _constant(source)
+    members: list[tuple[str, Render]] = []
+    for key, value in source.items():
+        if key.endswith(".$"):
+            members.append((key[:-2], _expression(key, value, location)))
+        else:
+            members.append((key, _compile(value, f"{location}/{key}")))
+    return lambda scope: {key: member(scope) for key, member in members}
+
+
+def has_expressions(source: Json) -> bool:
+    """Whether anything in a template has to be evaluated."""
+    if isinstance(source, dict):
+        return any(key.endswith(".$") or has_expressions(value) for key, value in source.items())
+    return isinstance(source, list) and any(has_expressions(item) for item in source)
+
+
+def _expression(key: str, value: Json, location: str) -> Render:
+    if not isinstance(value, str):
+        raise TemplateError(_WANTED.format(key=key), f"{location}/{key}")
+    try:
+        if is_call(value):
+            return parse_call(value).evaluate
+        path = parse_path(value)
+    except ValueError as error:
+        raise TemplateError(f"{_WANTED.format(key=key)} ({error})", f"{location}/{key}") from error
+    return lambda scope: path.require(scope, key)
+
+
+_WANTED = "The value for the field '{key}' must be a valid JSONPath or a valid intrinsic function call"

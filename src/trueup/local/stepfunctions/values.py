@@ -1,0 +1,67 @@
+"""JSON values and their text: what travels between states, and how large it may be.
+
+A value is never changed in place: states share them, and build new ones along the path that they change.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeAlias
+
+Json: TypeAlias = Any
+
+MAX_DATA = 262_144
+"""Bytes (UTF-8) of an input or output: aws-facts section 1.1 [dg:service-quotas]."""
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def to_text(value: Json) -> str:
+    """The JSON text of a value as AWS writes it: no spaces, keys in their order, characters as they are."""
+    return _encode(value)
+
+
+def from_text(text: str | bytes) -> Json:
+    """The value of a JSON text. Raises ValueError for what is not JSON, NaN and Infinity among it."""
+    return json.loads(text, parse_constant=_no_constant)
+
+
+def _no_constant(name: str) -> Json:
+    raise ValueError(f"{name} is not JSON")
+
+
+def too_large(text: str) -> bool:
+    """Whether a text has more bytes than a state may hand on."""
+    # One character is at most four bytes, so that most texts need no counting.
+    return len(text) * 4 > MAX_DATA and len(text.encode()) > MAX_DATA
+
+
+def is_number(value: Json) -> bool:
+    """Whether a value is a JSON number; Python counts booleans among integers, JSON does not."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_integer(value: Json) -> bool:
+    """Whether a value is a whole JSON number."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class Document:
+    """A value on its way between two states, with its text made once, when somebody asks for it."""
+
+    __slots__ = ("_text", "value")
+
+    def __init__(self, value: Json, text: str | None = None) -> None:
+        self.value = value
+        self._text = text
+
+    @property
+    def text(self) -> str:
+        """The JSON text; an execution's input keeps the very text that it was started with."""
+        if self._text is None:
+            self._text = to_text(self.value)
+        return self._text
+
+
+EMPTY: dict[str, Json] = {}
+"""What a path of null selects."""

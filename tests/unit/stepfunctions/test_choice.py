@@ -1,0 +1,105 @@
+"""Choice: every operator against values of its own and of other types."""
+
+from __future__ import annotations
+
+import pytest
+
+from .harness import execute, machine, passing
+
+
+def choose(rule: dict[str, object], value: object, **more: object) -> str:
+    states = machine(
+        ("Ask", {"Type": "Choice", "Choices": [{**rule, "Next": "Yes"}], "Default": "No"}),
+        ("Yes", passing(Result="yes", End=True)),
+        ("No", passing(Result="no")),
+    )
+    return str(execute(states, {"v": value, **more}).output)
+
+
+@pytest.mark.parametrize(
+    ("expected", "operator", "wanted", "value"),
+    [
+        ("yes", "StringEquals", "a", "a"),
+        ("no", "StringEquals", "1", 1),
+        ("yes", "StringLessThan", "b", "a"),
+        ("no", "StringGreaterThan", "b", "b"),
+        ("yes", "StringGreaterThanEquals", "b", "b"),
+        ("yes", "NumericEquals", 0, 0.0),
+        ("no", "NumericEquals", 1, True),
+        ("yes", "NumericLessThanEquals", 3, 3),
+        ("yes", "NumericGreaterThan", 3, 3.1),
+        ("yes", "BooleanEquals", False, False),
+        ("no", "BooleanEquals", False, 0),
+        ("yes", "TimestampEquals", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00"),
+        ("no", "TimestampEquals", "2026-01-01T00:00:00Z", "2026-01-01 00:00:00"),
+        ("yes", "TimestampLessThan", "2026-01-01T00:00:00Z", "2025-12-31T23:59:59.999Z"),
+        ("yes", "StringMatches", "log-*.txt", "log-2026.txt"),
+        ("no", "StringMatches", "log-*.txt", "log.txt"),
+        ("yes", "StringMatches", r"a\*b", "a*b"),
+        ("no", "StringMatches", r"a\*b", "axb"),
+        ("yes", "IsNull", True, None),
+        ("yes", "IsNull", False, 0),
+        ("yes", "IsString", True, ""),
+        ("yes", "IsNumeric", True, 1.5),
+        ("no", "IsNumeric", True, True),
+        ("yes", "IsBoolean", True, False),
+        ("yes", "IsTimestamp", True, "2026-01-01T00:00:00Z"),
+        ("no", "IsTimestamp", True, "2026-01-01"),
+        ("yes", "IsPresent", True, None),
+    ],
+)
+def test_a_comparison_holds_for_its_own_type_only(
+    expected: str, operator: str, wanted: object, value: object
+) -> None:
+    # Recorded on AWS: choice_operators/*.
+    assert expected == choose({"Variable": "$.v", operator: wanted}, value)
+
+
+@pytest.mark.parametrize(
+    ("expected", "operator", "value", "other"),
+    [
+        ("yes", "StringEqualsPath", "a", "a"),
+        ("yes", "NumericGreaterThanPath", 2, 1),
+        ("no", "NumericEqualsPath", 1, "1"),
+        ("yes", "BooleanEqualsPath", True, True),
+        ("no", "TimestampGreaterThanPath", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+    ],
+)
+def test_the_other_side_may_be_a_path(expected: str, operator: str, value: object, other: object) -> None:
+    assert expected == choose({"Variable": "$.v", operator: "$.w"}, value, w=other)
+
+
+def test_rules_combine() -> None:
+    number = {"Variable": "$.v", "IsNumeric": True}
+    small = {"Variable": "$.v", "NumericLessThan": 10}
+    assert "yes" == choose({"And": [number, {"Not": {"Variable": "$.v", "NumericEquals": 3}}, small]}, 4)
+    assert "no" == choose({"And": [number, small]}, 11)
+    # And stops at the first that is false: what follows is not evaluated.
+    assert "no" == choose(
+        {"And": [{"Variable": "$.w", "IsPresent": True}, {"Variable": "$.w", "IsNull": True}]}, 1
+    )
+    assert "yes" == choose({"Or": [small, {"Variable": "$.v", "NumericGreaterThan": 10}]}, 11)
+
+
+def test_is_present_is_the_one_test_that_a_missing_path_does_not_fail() -> None:
+    assert "yes" == choose({"Variable": "$.w", "IsPresent": False}, 1)
+    states = machine(
+        (
+            "Ask",
+            {
+                "Type": "Choice",
+                "Choices": [{"Variable": "$.w", "IsNull": True, "Next": "Ask"}],
+                "Default": "End",
+            },
+        ),
+        ("End", {"Type": "Succeed"}),
+    )
+    ran = execute(states)
+    assert ("FAILED", "States.Runtime") == (ran.status, ran.error)
+    assert "Invalid path '$.w'" in str(ran.cause)
+
+
+def test_without_a_default_no_match_fails() -> None:
+    rule = {"Variable": "$.v", "IsNull": True, "Next": "End"}
+    states = machine(("Ask", {"Type": "Choice", "Choices": [rule]}), ("End", {"Type": "Succeed"}))
+    assert "States.NoChoiceMatched" == execute(states, {"v": 1}).error

@@ -1,0 +1,91 @@
+"""What is refused when a machine is created: each with the place and a sentence."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from trueup.local.stepfunctions.errors import DefinitionError
+from trueup.local.stepfunctions.parsing import parse_definition
+
+from .harness import machine, passing
+
+TASK = {"Type": "Task", "Resource": "arn:aws:lambda:us-east-1:000000000000:function:f"}
+
+
+def problems(definition: Any) -> str:
+    with pytest.raises(DefinitionError) as raised:
+        parse_definition(json.dumps(definition))
+    return str(raised.value)
+
+
+def test_the_message_has_the_code_and_the_place_as_aws_writes_them() -> None:
+    # Recorded on AWS: test_wait_timestamp_invalid[NO_Z].
+    states = machine(("Wait", {"Type": "Wait", "Timestamp": "2026-12-05T21:29:29"}))
+    expected = "SCHEMA_VALIDATION_FAILED: String does not match RFC3339 timestamp at /States/Wait/Timestamp"
+    assert expected == problems(states)
+
+
+@pytest.mark.parametrize(
+    ("said", "definition"),
+    [
+        ("INVALID_JSON_DESCRIPTION", None),
+        ("'Foo' is not supported", machine(("A", passing(Foo=1)))),
+        ("Missing 'Next' target: B at /States/A/Next", machine(("A", passing(Next="B")))),
+        ('State "B" is not reachable', machine(("A", passing(End=True)), ("B", passing()))),
+        ("either Next or End", {"StartAt": "A", "States": {"A": {"Type": "Pass"}}}),
+        ("No state ends", machine(("A", passing(Next="A")))),
+        ("QueryLanguage 'JSONata' is not implemented; supported are JSONPath",
+         {**machine(("A", passing())), "QueryLanguage": "JSONata"}),
+        ("State 'A' (Pass): Output belongs to JSONata; supported is JSONPath",
+         machine(("A", passing(Output="{% 1 %}")))),
+        ("HeartbeatSeconds has to be smaller",
+         machine(("A", {**TASK, "TimeoutSeconds": 5, "HeartbeatSeconds": 5}))),
+        ("only one of TimeoutSeconds, TimeoutSecondsPath",
+         machine(("A", {**TASK, "TimeoutSeconds": 5, "TimeoutSecondsPath": "$.t"}))),
+        ("between 1 and", machine(("A", {**TASK, "TimeoutSeconds": 0}))),
+        ("Resource 'arn:aws:states:::glue:startJobRun.sync' is not implemented; supported are",
+         machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::glue:startJobRun.sync"}))),
+        ('The field "Tablename" is not supported by Step Functions',
+         machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::dynamodb:getItem",
+                        "Parameters": {"Tablename": "t"}}))),
+        ("aws-sdk:dynamodb:noSuchThing' is not implemented",
+         machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:dynamodb:noSuchThing"}))),
+        ("States.ALL has to stand alone",
+         machine(("A", {**TASK, "Retry": [{"ErrorEquals": ["States.ALL", "X"]}]}))),
+        ("and in the last entry",
+         machine(("A", {**TASK, "Retry": [{"ErrorEquals": ["States.ALL"]}, {"ErrorEquals": ["X"]}]}))),
+        ("exactly one of Seconds", machine(("A", {"Type": "Wait"}))),
+        ("exactly one comparison", machine(("A", {"Type": "Choice", "Default": "B", "Choices": [
+            {"Variable": "$.v", "Next": "B"}]}), ("B", passing()))),
+        ("ExecutionType 'EXPRESS' is not implemented", machine(("A", {"Type": "Map", "ItemProcessor": {
+            "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
+            **machine(("B", passing()))}}))),
+        ("InputType 'PARQUET' is not implemented; supported are JSON, JSONL, CSV",
+         machine(("A", {"Type": "Map", "ItemReader": {
+             "Resource": "arn:aws:states:::s3:getObject", "ReaderConfig": {"InputType": "PARQUET"}},
+             "ItemProcessor": {"ProcessorConfig": {"Mode": "DISTRIBUTED"}, **machine(("B", passing()))}}))),
+        ("the field 'ToleratedFailureCount' is not supported",
+         machine(("A", {"Type": "Map", "ToleratedFailureCount": 1,
+                        "ItemProcessor": machine(("B", passing()))}))),
+    ],
+)  # fmt: skip
+def test_a_definition_is_refused(said: str, definition: Any) -> None:
+    if definition is None:
+        with pytest.raises(DefinitionError, match=said):
+            parse_definition("{")
+    else:
+        assert said in problems(definition)
+
+
+def test_every_problem_is_told_at_once() -> None:
+    with pytest.raises(DefinitionError) as raised:
+        parse_definition(json.dumps(machine(("A", passing(Foo=1)), ("B", passing(Bar=1)))))
+    assert ["/States/A/Foo", "/States/B/Bar"] == [problem.location for problem in raised.value.problems]
+
+
+def test_problems_inside_a_map_have_their_whole_place() -> None:
+    inner = {"Type": "Map", "ItemProcessor": machine(("B", passing(Foo=1)))}
+    assert "at /States/A/ItemProcessor/States/B/Foo" in problems(machine(("A", inner)))

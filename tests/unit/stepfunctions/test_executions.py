@@ -1,0 +1,267 @@
+"""Executions: names, stopping, limits, redriving, and what EventBridge hears."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from trueup.local.stepfunctions.clock import Clock
+from trueup.local.stepfunctions.errors import ApiError
+
+from .harness import EPOCH, Services, World, endless, execute, machine, passing, play, ran, refuse
+
+SLOW = machine(("W", {"Type": "Wait", "Seconds": 60}))
+
+
+def refused(world: World, operation: str, **body: Any) -> str:
+    with pytest.raises(ApiError) as raised:
+        world.api(operation, **body)
+    return raised.value.name
+
+
+def test_the_same_name_and_input_is_the_same_execution_while_it_runs() -> None:
+    # aws-facts section 1.9.
+    async def scene(world: World) -> None:
+        arn = world.create(SLOW)
+        first = world.api("StartExecution", stateMachineArn=arn, name="n", input="{}")
+        assert first == world.api("StartExecution", stateMachineArn=arn, name="n", input="{}")
+        other = {"stateMachineArn": arn, "name": "n", "input": '{"a":1}'}
+        assert "ExecutionAlreadyExists" == refused(world, "StartExecution", **other)
+        await asyncio.sleep(61)
+        assert "ExecutionAlreadyExists" == refused(world, "StartExecution", **{**other, "input": "{}"})
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("error", "body"),
+    [
+        ("InvalidName", {"name": "a:b"}),
+        ("InvalidName", {"name": "x" * 81}),
+        ("InvalidExecutionInput", {"input": "{"}),
+        ("ValidationException", {"input": json.dumps("x" * 262_144)}),
+    ],
+)
+def test_a_start_is_refused(error: str, body: dict[str, str]) -> None:
+    async def scene(world: World) -> None:
+        assert error == refused(world, "StartExecution", stateMachineArn=world.create(SLOW), **body)
+
+    play(scene)
+
+
+def test_stopping_ends_it_at_once_with_the_given_words() -> None:
+    async def scene(world: World) -> Any:
+        execution = world.start(world.create(SLOW))
+        await asyncio.sleep(10)
+        world.api("StopExecution", executionArn=execution.arn, error="Mine", cause="so")
+        stopped = world.api("StopExecution", executionArn=execution.arn)
+        assert execution.stopped_at == stopped["stopDate"]
+        return ran(execution)
+
+    ended = play(scene)
+    assert ("ABORTED", "Mine", "so", 10) == (ended.status, ended.error, ended.cause, ended.seconds)
+    assert ["WaitStateEntered", "ExecutionAborted"] == ended.types[-2:]
+
+
+def test_the_machine_s_timeout_ends_the_execution() -> None:
+    ended = execute({**SLOW, "TimeoutSeconds": 5})
+    assert ("TIMED_OUT", "States.Timeout", 5) == (ended.status, ended.error, ended.seconds)
+    assert "ExecutionTimedOut" == ended.types[-1]
+
+
+def test_a_scale_shortens_waits_and_timeouts_alike() -> None:
+    # Which of two comes first does not change.
+    ended = execute(SLOW, clock=Clock(0.01, epoch=EPOCH))
+    assert ("SUCCEEDED", 0.6) == (ended.status, ended.seconds)
+    ended = execute({**SLOW, "TimeoutSeconds": 5}, clock=Clock(0.01, epoch=EPOCH))
+    assert ("TIMED_OUT", 0.05) == (ended.status, ended.seconds)
+
+
+def test_timeouts_can_keep_real_time_while_waits_are_short() -> None:
+    ended = execute({**SLOW, "TimeoutSeconds": 5}, clock=Clock(0.01, timeouts=1, epoch=EPOCH))
+    assert ("SUCCEEDED", 0.6) == (ended.status, ended.seconds)
+
+
+def test_an_update_does_not_reach_executions_under_way() -> None:
+    async def scene(world: World) -> Any:
+        arn = world.create(machine(("W", {"Type": "Wait", "Seconds": 9}), ("P", passing(Result="old"))))
+        execution = world.start(arn)
+        await asyncio.sleep(1)
+        world.api(
+            "UpdateStateMachine",
+            stateMachineArn=arn,
+            definition=json.dumps(machine(("P", passing(Result="new")))),
+        )
+        await execution.ended()
+        second = world.start(arn)
+        await second.ended()
+        return ran(execution).output, ran(second).output
+
+    assert ("old", "new") == play(scene)
+
+
+def test_event_bridge_hears_of_the_start_and_the_end() -> None:
+    # Recorded on AWS: test_event_bridge_events_base.
+    async def scene(world: World) -> None:
+        execution = world.start(world.create(machine(("P", passing()))), {"a": 1})
+        await execution.ended()
+        assert ["RUNNING", "SUCCEEDED"] == [event["detail"]["status"] for event in world.seen]
+        event = world.seen[1]
+        assert ("aws.states", "Step Functions Execution Status Change") == (
+            event["source"],
+            event["detail-type"],
+        )
+        assert [execution.arn] == event["resources"]
+        assert ('{"a": 1}', '{"a": 1}') == (event["detail"]["input"], event["detail"]["output"])
+        assert "Execution is SUCCEEDED and cannot be redriven" == event["detail"]["redriveStatusReason"]
+
+    play(scene)
+
+
+def test_a_redrive_goes_on_at_the_state_that_failed_with_its_input_and_variables() -> None:
+    answers = [refuse("ResourceNotFoundException"), lambda _: {"Item": {}}]
+    task = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::aws-sdk:dynamodb:getItem",
+        "Parameters": {"TableName.$": "$v", "Key": {}},
+    }
+
+    async def scene(world: World) -> None:
+        states = machine(
+            ("A", passing(Assign={"v": "t"})),
+            ("T", task),
+            ("E", passing(Parameters={"n.$": "$$.Execution.RedriveCount"})),
+        )
+        execution = world.start(world.create(states))
+        await execution.ended()
+        described = world.api("DescribeExecution", executionArn=execution.arn)
+        assert ("FAILED", "REDRIVABLE") == (described["status"], described["redriveStatus"])
+        world.api("RedriveExecution", executionArn=execution.arn)
+        await execution.ended()
+        ended = ran(execution)
+        assert ("SUCCEEDED", {"n": 1}) == (ended.status, ended.output)
+        assert (1, 2) == (ended.types.count("PassStateEntered") - 1, ended.types.count("TaskStateEntered"))
+        ids = [event["id"] for event in ended.events]
+        assert list(range(1, len(ids) + 1)) == ids
+
+    def answer(given: Any) -> Any:
+        return answers.pop(0)(given)
+
+    play(scene, Services(dynamodb_getItem=answer))
+
+
+def test_what_succeeded_or_runs_cannot_be_redriven_and_a_parallel_is_refused_in_a_sentence() -> None:
+    async def scene(world: World) -> None:
+        execution = world.start(world.create(machine(("P", passing())), "ok"))
+        await execution.ended()
+        assert "ExecutionNotRedrivable" == refused(world, "RedriveExecution", executionArn=execution.arn)
+        fails = {"Type": "Parallel", "Branches": [machine(("F", {"Type": "Fail"}))]}
+        execution = world.start(world.create(machine(("P", fails)), "no"))
+        await execution.ended()
+        with pytest.raises(ApiError, match="within a Parallel is not implemented; supported are"):
+            world.api("RedriveExecution", executionArn=execution.arn)
+
+    play(scene)
+
+
+def test_history_pages_in_both_directions_and_without_data() -> None:
+    async def scene(world: World) -> None:
+        execution = world.start(world.create(machine(("A", passing()), ("B", passing()))), {"a": 1})
+        await execution.ended()
+        first = world.api("GetExecutionHistory", executionArn=execution.arn, maxResults=4)
+        second = world.api(
+            "GetExecutionHistory", executionArn=execution.arn, maxResults=4, nextToken=first["nextToken"]
+        )
+        assert [1, 2, 3, 4, 5, 6] == [event["id"] for event in first["events"] + second["events"]]
+        assert "nextToken" not in second
+        last = world.api("GetExecutionHistory", executionArn=execution.arn, maxResults=1, reverseOrder=True)
+        assert ["ExecutionSucceeded"] == [event["type"] for event in last["events"]]
+        bare = world.api("GetExecutionHistory", executionArn=execution.arn, includeExecutionData=False)
+        assert "input" not in bare["events"][0]["executionStartedEventDetails"]
+        assert "InvalidToken" == refused(
+            world, "GetExecutionHistory", executionArn=execution.arn, nextToken="x"
+        )
+
+    play(scene)
+
+
+def test_creating_the_same_machine_twice_gives_it_and_another_of_its_name_is_refused() -> None:
+    async def scene(world: World) -> None:
+        assert world.create(SLOW) == world.create(SLOW)
+        other = json.dumps(machine(("P", passing())))
+        body = {"name": "m", "definition": other, "roleArn": "arn:aws:iam::000000000000:role/machines"}
+        assert "StateMachineAlreadyExists" == refused(world, "CreateStateMachine", **body)
+        assert "InvalidDefinition" == refused(
+            world, "CreateStateMachine", **{**body, "name": "n", "definition": "{}"}
+        )
+        assert "InvalidDefinition" == refused(
+            world, "CreateStateMachine", **{**body, "name": "n", "type": "EXPRESS"}
+        )
+
+    play(scene)
+
+
+def test_validation_tells_every_problem_with_its_place() -> None:
+    async def scene(world: World) -> None:
+        answer = world.api(
+            "ValidateStateMachineDefinition", definition=json.dumps(machine(("A", passing(X=1))))
+        )
+        assert ("FAIL", "/States/A/X") == (answer["result"], answer["diagnostics"][0]["location"])
+        assert "OK" == world.api("ValidateStateMachineDefinition", definition=json.dumps(SLOW))["result"]
+
+    play(scene)
+
+
+def test_an_operation_that_is_not_there_is_refused_by_name() -> None:
+    async def scene(world: World) -> None:
+        with pytest.raises(ApiError, match="CreateStateMachineAlias is not implemented; supported are"):
+            world.api("CreateStateMachineAlias", name="a")
+
+    play(scene)
+
+
+def test_a_thousand_executions_wait_as_coroutines() -> None:
+    async def scene(world: World) -> set[str]:
+        arn = world.create(SLOW)
+        executions = [world.start(arn) for _ in range(1_000)]
+        await asyncio.gather(*(execution.ended() for execution in executions))
+        return {execution.status for execution in executions}
+
+    assert {"SUCCEEDED"} == play(scene)
+
+
+def test_an_endless_loop_of_one_execution_leaves_the_others_their_turn() -> None:
+    async def scene(world: World) -> str:
+        world.start(world.create(endless(), "loop"))
+        short = world.start(world.create(machine(("P", passing())), "short"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return short.status
+
+    assert "SUCCEEDED" == play(scene)
+
+
+def test_what_is_no_arn_is_refused_as_such() -> None:
+    async def scene(world: World) -> None:
+        assert "InvalidArn" == refused(world, "DescribeStateMachine", stateMachineArn="m")
+        assert "InvalidArn" == refused(world, "DescribeExecution", executionArn="e")
+
+    play(scene)
+
+
+def test_an_execution_tells_the_definition_that_it_runs_not_the_machine_s_newest() -> None:
+    async def scene(world: World) -> None:
+        arn = world.create(SLOW)
+        execution = world.start(arn)
+        assert "revisionId" not in world.api("DescribeStateMachine", stateMachineArn=arn)
+        newer = json.dumps(machine(("P", passing())))
+        world.api("UpdateStateMachine", stateMachineArn=arn, definition=newer)
+        described = world.api("DescribeStateMachine", stateMachineArn=arn)
+        assert (newer, True) == (described["definition"], "revisionId" in described)
+        told = world.api("DescribeStateMachineForExecution", executionArn=execution.arn)
+        assert SLOW == json.loads(told["definition"])
+
+    play(scene)

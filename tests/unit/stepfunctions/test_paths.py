@@ -1,0 +1,98 @@
+"""Paths and templates: what they select, and what AWS says when there is nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from trueup.local.stepfunctions.errors import EvaluationError
+from trueup.local.stepfunctions.paths import parse_path, parse_reference, place
+from trueup.local.stepfunctions.scope import Scope, Variables
+from trueup.local.stepfunctions.templates import TemplateError, parse_template
+
+DATA = {"a": [{"b": 1, "c": "x"}, {"b": 2, "c": "y"}], "odd name": {"k": None}, "n": 5}
+
+
+def scope(data: object = DATA) -> Scope:
+    variables = Variables()
+    variables.assign({"kept": {"deep": [7]}})
+    return Scope(data, lambda: {"Execution": {"Id": "arn"}}, variables)
+
+
+@pytest.mark.parametrize(
+    ("expected", "path"),
+    [
+        (DATA, "$"),
+        (1, "$.a[0].b"),
+        (2, "$.a[-1].b"),
+        (None, "$['odd name'].k"),
+        ([1, 2], "$.a[*].b"),
+        ([1, 2], "$..b"),
+        ([{"b": 1, "c": "x"}], "$.a[0:1]"),
+        ([2], "$.a[?(@.b > 1)].b"),
+        (["x"], "$.a[?(@.c == 'x' && !(@.b == 2))].c"),
+        ([{"b": 1}, {"b": 2}], "$.a[*]['b','missing']"),
+        (2, "$.a.length()"),
+        ("arn", "$$.Execution.Id"),
+        (7, "$kept.deep[0]"),
+    ],
+)
+def test_a_path_selects(expected: object, path: str) -> None:
+    assert expected == parse_path(path).find(scope())
+
+
+@pytest.mark.parametrize("path", ["$.a[5:9]", "$.missing[*]", "$.missing.list[1:5].value"])
+def test_an_indefinite_path_that_finds_nothing_gives_an_empty_list(path: str) -> None:
+    # Recorded on AWS: test_json_path_array_wildcard_or_slice_with_no_input.
+    assert parse_path(path).find(scope()) == []
+
+
+def test_a_definite_path_that_finds_nothing_names_itself_the_field_and_the_input() -> None:
+    # Recorded on AWS: test_invalid_jsonpath[INVALID_JSONPATH_IN_STRING_EXPR_JSONPATH].
+    with pytest.raises(EvaluationError) as raised:
+        parse_template({"value.$": "$.nope"}).render(scope({"a": 0}))
+    expected = (
+        "The JSONPath '$.nope' specified for the field 'value.$' could not be found in the input '{\"a\":0}'"
+    )
+    assert expected == raised.value.message
+
+
+def test_an_input_path_that_finds_nothing_is_an_invalid_path() -> None:
+    # Recorded on AWS: test_invalid_jsonpath[ST.INVALID_JSONPATH_IN_INPUTPATH].
+    with pytest.raises(EvaluationError) as raised:
+        parse_path("$.nope").select(scope())
+    assert "Invalid path '$.nope' : No results for path: $['nope']" == raised.value.message
+
+
+@pytest.mark.parametrize("path", ["a.b", "$.", "$[", "$['a", "$.a[?(@.b >)]", "$.a.nope()", "$.a b"])
+def test_a_malformed_path_is_refused_when_the_machine_is_created(path: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        parse_path(path)
+
+
+def test_a_result_path_makes_a_copy_and_the_nodes_on_its_way() -> None:
+    before = {"a": {"b": 1}}
+    assert {"a": {"b": 1, "c": {"d": 2}}} == place(parse_reference("$.a.c.d"), before, 2)
+    assert {"a": {"b": 1}} == before
+
+
+@pytest.mark.parametrize("path", ["$.a[*]", "$$.Execution", "$..a", "$.a[-1]"])
+def test_a_result_path_names_one_node_of_the_input(path: str) -> None:
+    with pytest.raises(ValueError, match="reference path"):
+        parse_reference(path)
+
+
+def test_a_result_path_through_something_else_than_an_object_fails() -> None:
+    with pytest.raises(EvaluationError) as raised:
+        place(parse_reference("$.n.x"), DATA, 1)
+    assert "States.ResultPathMatchFailure" == raised.value.error
+
+
+def test_only_fields_that_end_in_dollar_are_evaluated() -> None:
+    template = parse_template({"plain": "$.n", "deep": [{"taken.$": "$.n"}], "n": 1})
+    assert {"plain": "$.n", "deep": [{"taken": 5}], "n": 1} == template.render(scope())
+
+
+def test_a_field_that_ends_in_dollar_holds_a_path_or_a_function() -> None:
+    with pytest.raises(TemplateError) as raised:
+        parse_template({"a": {"b.$": 3}})
+    assert "/a/b.$" == raised.value.location
