@@ -1,0 +1,44 @@
+"""Fargate on one machine: tasks are processes, behind the ECS API that boto3 speaks.
+
+    api/                    the operations, the metadata endpoint of tasks, the admin endpoint
+    fargate                 the tasks: started, known, stopped
+    run_request             a call of RunTask, checked in AWS's words
+    tasks, life             the states of one task, and its way through them
+    definitions, clusters   what tasks are started from
+    images, environment     what a container is here: a program in a folder, and what it finds
+    launching, processes, _nursery      the port to processes, and the parent that none of them outlives
+    faults, orders          what shall go wrong: by a rule, by order
+    describing, metadata    a task as told by the API, in an event, and to itself
+
+What is not implemented is refused with a sentence that says so. Time, images, secrets, faults, the launcher
+and the taker of state changes are handed in.
+"""
+
+from __future__ import annotations
+
+from trueup.local.ecs.errors import ApiError
+from trueup.local.ecs.faults import REFUSALS, Chances, Fate, Faults, Launch, NoFaults, Refusal
+from trueup.local.ecs.images import Image, Images, KnownImages, worker_image
+from trueup.local.ecs.orders import FATES
+from trueup.local.ecs.processes import WARM
+from trueup.local.ecs.server import Ecs, Options, serve
+
+__all__ = [
+    "Ecs",
+    "Options",
+    "serve",
+    "WARM",
+    "Image",
+    "Images",
+    "KnownImages",
+    "worker_image",
+    "Chances",
+    "Fate",
+    "Faults",
+    "FATES",
+    "Launch",
+    "NoFaults",
+    "REFUSALS",
+    "Refusal",
+    "ApiError",
+]

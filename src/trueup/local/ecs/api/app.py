@@ -1,0 +1,77 @@
+"""The HTTP side: the API of ECS, the metadata endpoint of its tasks, and our own admin endpoint.
+
+POST /                      X-Amz-Target: AmazonEC2ContainerServiceV20141113.<Operation>, JSON 1.1
+GET  /v4/<container>[/task] metadata, version 4
+…    /_ecs/…                see `admin.py`
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from trueup.local.ecs.api.admin import admin_routes
+from trueup.local.ecs.api.operations import perform
+from trueup.local.ecs.errors import ApiError
+from trueup.local.ecs.fargate import Fargate
+from trueup.local.ecs.metadata import container_metadata, task_metadata
+
+log = logging.getLogger(__name__)
+
+_JSON = "application/x-amz-json-1.1"
+_TARGET = "AmazonEC2ContainerServiceV20141113."
+
+
+def make_app(fargate: Fargate) -> Starlette:
+    """The application. It runs on Fargate's loop."""
+
+    async def call(request: Request) -> Response:
+        status, answer = _answer(fargate, request.headers.get("x-amz-target", ""), await request.body())
+        headers = {"x-amzn-RequestId": str(uuid.uuid4())}
+        return Response(json.dumps(answer), status, headers, media_type=_JSON)
+
+    async def metadata(request: Request) -> Response:
+        task = fargate.by_container(request.path_params["container"])
+        if task is None:
+            return JSONResponse({"error": "no such container"}, 404)
+        tell = task_metadata if request.url.path.endswith("/task") else container_metadata
+        return JSONResponse(tell(task, fargate.place))
+
+    return Starlette(
+        routes=[
+            Route("/", call, methods=["POST"]),
+            Route("/v4/{container}", metadata),
+            Route("/v4/{container}/task", metadata),
+            *admin_routes(fargate),
+        ]
+    )
+
+
+def _answer(fargate: Fargate, target: str, raw: bytes) -> tuple[int, dict[str, Any]]:
+    try:
+        if not target.startswith(_TARGET):
+            raise ApiError("UnknownOperationException", f"X-Amz-Target has to be {_TARGET}<Operation>")
+        return 200, perform(fargate, target.removeprefix(_TARGET), _body(raw))
+    except ApiError as error:
+        return error.status, {"__type": error.name, "message": error.message, **error.more}
+    except Exception as error:
+        # One call that breaks must not end the server, and its caller must not wait.
+        log.exception("%s", target)
+        return 500, {"__type": "ServerException", "message": repr(error)}
+
+
+def _body(raw: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(raw or b"{}")
+    except ValueError as error:
+        raise ApiError("SerializationException", str(error)) from error
+    if not isinstance(body, dict):
+        raise ApiError("SerializationException", "the body has to be an object")
+    return {name: value for name, value in body.items() if value is not None}

@@ -1,0 +1,54 @@
+"""The port to processes: what starting a container asks for, and what a started one can be told."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+KILLED = 128 + signal.SIGKILL
+"""The exit code of a container that was killed, as Docker counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A process to start: exactly this environment, output to the end of `log`."""
+
+    name: str
+    argv: Sequence[str]
+    folder: Path
+    environment: Mapping[str, str]
+    log: Path
+
+
+class Process(Protocol):
+    """A started container."""
+
+    pid: int
+
+    async def wait(self) -> int:
+        """Its exit code once it has ended: 128 and the signal's number where one ended it."""
+
+    def terminate(self) -> None:
+        """SIGTERM to the first process alone, as a container runtime sends it."""
+
+    def kill(self) -> None:
+        """SIGKILL to all of it."""
+
+    def freeze(self) -> None:
+        """SIGSTOP to all of it: it lives, and does nothing."""
+
+    def thaw(self) -> None:
+        """SIGCONT to all of it."""
+
+
+class Launcher(Protocol):
+    """Starts processes, and sees to it that none outlives the stack."""
+
+    async def start(self, order: Order) -> Process:
+        """Start one. Raises CannotStart where there is no such program or folder."""
+
+    async def close(self) -> None:
+        """Kill and bury what is left."""

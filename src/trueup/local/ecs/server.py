@@ -1,0 +1,197 @@
+"""ECS behind HTTP: as a coroutine, or in a thread with an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvicorn
+
+from trueup.local.ecs.api.admin import harm
+from trueup.local.ecs.api.app import make_app
+from trueup.local.ecs.environment import Secrets, no_secrets
+from trueup.local.ecs.fargate import HOUR, Fargate, Settings, Sink
+from trueup.local.ecs.faults import Faults, NoFaults
+from trueup.local.ecs.images import Images
+from trueup.local.ecs.names import DEFAULT_ACCOUNT, DEFAULT_REGION, Place
+from trueup.local.ecs.orders import Ordered
+from trueup.local.ecs.processes import Nursery
+
+T = TypeVar("T")
+
+INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH", "SSL_CERT_FILE")
+BACKLOG = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a server can be told. Times are seconds."""
+
+    images: Images
+    host: str = "127.0.0.1"
+    port: int = 0
+    account: str = DEFAULT_ACCOUNT
+    region: str = DEFAULT_REGION
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What every task gets beside INHERITED: endpoints, credentials."""
+    secrets: Secrets = no_secrets
+    logs: Path | None = None
+    """Where tasks write; a folder that goes with the server, where none is given."""
+    warm: tuple[str, ...] = ()
+    """Modules to import beforehand; `python -m` of one of them then starts by a fork. See processes.WARM."""
+    faults: Faults = field(default_factory=NoFaults)
+    sink: Sink | None = None
+    cold_start: float = 0.0
+    deprovision: float = 0.0
+    kept: float = HOUR
+    unseen: float = 0.0
+
+
+class Ecs:
+    """A server that runs: its endpoint, and what boto3 cannot ask of it. Every method is for any thread."""
+
+    def __init__(self, endpoint: str, fargate: Fargate, loop: asyncio.AbstractEventLoop) -> None:
+        self.endpoint = endpoint
+        self._fargate = fargate
+        self._loop = loop
+
+    def take_over(self, definition: Mapping[str, Any], tags: list[dict[str, Any]] | None = None) -> str:
+        """Know a task definition that another ECS describes, under its revision; gives its ARN here."""
+        return self._do(lambda: self._fargate.definitions.take_over(definition, tags).arn)
+
+    def order(self, fault: str, *, times: int = 1, seconds: float = 0.0, family: str | None = None) -> None:
+        """Order a fault for the next launches: a name of REFUSALS or FATES. Raises ApiError."""
+        ordered = Ordered(fault, times, seconds, family)
+        self._do(lambda: self._fargate.orders.add(ordered))
+
+    def harm(self, task: str, what: str) -> bool:
+        """Do one of HARMS to a task: kill, freeze, thaw, interrupt, lose, find. Raises ApiError."""
+        return self._do(lambda: harm(self._fargate, task, what))
+
+    def log(self, task: str) -> str:
+        """What a task's container has written so far."""
+        path = self._fargate.log(task)
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def _do(self, what: Callable[[], T]) -> T:
+        async def do() -> T:
+            return what()
+
+        return asyncio.run_coroutine_threadsafe(do(), self._loop).result()
+
+
+Started = Callable[[Ecs, Callable[[], None]], None]
+
+
+async def run(options: Options, logs: Path, started: Started) -> None:
+    """Serve until told to stop, or cancelled.
+
+    `started` is called with the server and with what tells it to stop (from any thread).
+    """
+    nursery = Nursery(logs / "nursery.log", options.warm)
+    fargate = Fargate(_settings(options, logs, nursery))
+    listening = _listen(options)
+    host, port = listening.getsockname()[:2]
+    fargate.address = f"http://{host}:{port}"
+    server = _Server(uvicorn.Config(make_app(fargate), log_config=None, access_log=False, lifespan="off"))
+    loop = asyncio.get_running_loop()
+    try:
+        await nursery.open()
+        started(Ecs(fargate.address, fargate, loop), lambda: _tell(loop, server))
+        await server.serve(sockets=[listening])
+    finally:
+        await fargate.close()
+        listening.close()
+
+
+def _settings(options: Options, logs: Path, nursery: Nursery) -> Settings:
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    return Settings(
+        images=options.images,
+        launcher=nursery,
+        logs=logs,
+        place=Place(options.account, options.region),
+        faults=options.faults,
+        sink=options.sink,
+        secrets=options.secrets,
+        environment=inherited | dict(options.environment),
+        cold_start=options.cold_start,
+        deprovision=options.deprovision,
+        kept=options.kept,
+        unseen=options.unseen,
+    )
+
+
+class _Server(uvicorn.Server):
+    """Stops at once: nobody's connection is worth waiting for."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close connections, also those in the middle of a request."""
+        self.force_exit = True
+        await super().shutdown(sockets)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, server: uvicorn.Server) -> None:
+    def stop() -> None:
+        server.should_exit = True
+
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(stop)
+
+
+def _listen(options: Options) -> socket.socket:
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((options.host, options.port))
+        listening.listen(BACKLOG)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+@contextmanager
+def serve(options: Options) -> Iterator[Ecs]:
+    """Serve from a thread while the block lasts; at its end every task is killed.
+
+    So it is when this process is killed. Raises OSError where the port is taken.
+    """
+    with _logs(options) as logs:
+        ready: Future[tuple[Ecs, Callable[[], None]]] = Future()
+
+        def work() -> None:
+            try:
+                asyncio.run(run(options, logs, lambda ecs, stop: ready.set_result((ecs, stop))))
+            except BaseException as error:
+                if ready.done():
+                    raise
+                ready.set_exception(error)
+
+        thread = threading.Thread(target=work, name="ecs", daemon=True)
+        thread.start()
+        ecs, stop = ready.result()
+        try:
+            yield ecs
+        finally:
+            stop()
+            thread.join()
+
+
+@contextmanager
+def _logs(options: Options) -> Iterator[Path]:
+    if options.logs is not None:
+        options.logs.mkdir(parents=True, exist_ok=True)
+        yield options.logs
+        return
+    with tempfile.TemporaryDirectory(prefix="trueup-ecs-") as folder:
+        yield Path(folder)

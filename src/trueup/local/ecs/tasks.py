@@ -1,0 +1,143 @@
+"""A task as ECS knows it: its states, what happened when, and why it stopped."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from trueup.local.ecs.definitions import DEFAULT_STOP_TIMEOUT, Definition
+
+Document = dict[str, Any]
+
+
+class Status(StrEnum):
+    """`lastStatus`, in the words of the page "Amazon ECS task lifecycle"."""
+
+    PROVISIONING = "PROVISIONING"
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    STOPPING = "STOPPING"
+    DEPROVISIONING = "DEPROVISIONING"
+    STOPPED = "STOPPED"
+
+
+MOVES: Mapping[Status, Mapping[Status, str]] = {
+    Status.PROVISIONING: {
+        Status.PENDING: "Fargate found room for it",
+        Status.DEPROVISIONING: "it was stopped before there was room",
+    },
+    Status.PENDING: {
+        Status.RUNNING: "its container was started",
+        Status.DEPROVISIONING: "its image, its secrets or its program could not be had, or it was stopped",
+    },
+    Status.RUNNING: {
+        Status.STOPPING: "somebody asked for its end: SIGTERM is out, SIGKILL follows",
+        Status.DEPROVISIONING: "its container ended by itself",
+    },
+    Status.STOPPING: {Status.DEPROVISIONING: "its container has ended"},
+    Status.DEPROVISIONING: {Status.STOPPED: "what it used has been given back"},
+    Status.STOPPED: {},
+}
+"""Each arrow with its reason. ACTIVATING and DEACTIVATING are for load balancers, and left out."""
+
+
+class StopCode(StrEnum):
+    """Why a task stopped; those of the seven [botocore] that can happen here."""
+
+    FAILED_TO_START = "TaskFailedToStart"
+    CONTAINER_EXITED = "EssentialContainerExited"
+    USER = "UserInitiated"
+    SPOT = "SpotInterruption"
+
+
+EXITED = "Essential container in task exited"
+"""As a real failure document words it (aws-facts section 2.4)."""
+STOPPED_BY_USER = "Task stopped by user"
+INTERRUPTED = "Your Spot Task was interrupted."
+"""Developer guide, "Amazon ECS clusters for Fargate workloads"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """That a task shall end, and what will be told of it."""
+
+    code: StopCode
+    reason: str
+
+
+@dataclass(slots=True)
+class Container:
+    """The one container of a task."""
+
+    name: str
+    image: str
+    runtime_id: str
+    definition: Mapping[str, Any]
+    override: Mapping[str, Any]
+    container_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    digest: str = ""
+    status: str = "PENDING"
+    exit_code: int | None = None
+    reason: str | None = None
+
+    @property
+    def stop_timeout(self) -> float:
+        """Seconds from SIGTERM to SIGKILL."""
+        given = self.definition.get("stopTimeout")
+        return DEFAULT_STOP_TIMEOUT if given is None else float(given)
+
+
+@dataclass(slots=True)
+class Task:
+    """One task. Times are seconds since 1970, by their names in the API, in the order of happening."""
+
+    task_id: str
+    arn: str
+    cluster: str
+    cluster_arn: str
+    definition: Definition
+    container: Container
+    cpu: str
+    memory: str
+    overrides: Mapping[str, Any]
+    group: str
+    started_by: str | None = None
+    capacity_provider: str | None = None
+    subnet: str | None = None
+    tags: list[Document] = field(default_factory=list)
+    status: Status = Status.PROVISIONING
+    desired: str = "RUNNING"
+    times: dict[str, float] = field(default_factory=dict)
+    stop: Stop | None = None
+    version: int = 1
+    attachment_id: str = field(default_factory=lambda: secrets.token_hex(16))
+
+    def move(self, status: Status) -> None:
+        """Go on to another state; only along MOVES."""
+        if status not in MOVES[self.status]:
+            raise AssertionError(f"a task cannot go from {self.status} to {status}")
+        self.status = status
+        self.version += 1
+
+    def stop_because(self, stop: Stop, now: float) -> bool:
+        """Note that it shall end, and why. The first reason stands: False where there is one already."""
+        if self.stop is not None:
+            return False
+        self.stop = stop
+        self.desired = "STOPPED"
+        self.times["stoppingAt"] = now
+        return True
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it is over."""
+        return self.status is Status.STOPPED
+
+    @property
+    def family(self) -> str:
+        """The family of its definition."""
+        return self.definition.family
