@@ -73,6 +73,8 @@ class Acceptance:
         return self._accept(launch, ended)
 
     def _accept(self, launch: Launch, ended: Ended) -> Answer:
+        # First, so that a task that begins only now is either seen below or refused.
+        self._ledger.tasks.end_launch(launch.run_id, launch.launch)
         run = self._ledger.runs.get(launch.run_id)
         tasks = self._ledger.tasks.of_slice(run.run_id, launch.phase, launch.slice.slice_id)
         alive = self.stop_and_prove(run.run_id, tasks, last=launch.launch)
@@ -102,7 +104,7 @@ class Acceptance:
         for task in tasks:
             state = self._platform.state(task.task)
             if state is TaskState.ALIVE and (last is None or task.launch <= last):
-                self._platform.stop(task.task, f"launch {task.launch} of slice {task.slice_id} is over")
+                self._platform.stop(task.task, _over(task.slice_id, task.launch))
                 state = self._platform.state(task.task)
             if state is TaskState.STOPPED or (state is TaskState.MISSING and self._is_old(task)):
                 self._ledger.tasks.proved_stopped(run_id, task)
@@ -168,6 +170,15 @@ class Acceptance:
         error = PartitionError(kind=kind, message=why)
         decisions = [Decision(item, status, error) for item in items]
         self._ledger.verdicts.decide(launch.run_id, launch.phase, decisions)
+
+
+def over(launch: Launch) -> str:
+    """The reason that the platform is given, and gives back, for stopping the task of a launch."""
+    return _over(launch.slice.slice_id, launch.launch)
+
+
+def _over(slice_id: int, launch: int) -> str:
+    return f"launch {launch} of slice {slice_id} is over"
 
 
 def _unfinished(items: Iterable[PartitionItem]) -> list[PartitionItem]:

@@ -92,6 +92,16 @@ def catalogue(folder: Path) -> dict[str, JobFile]:
     return jobs
 
 
+def write_catalogue(jobs: Mapping[str, JobFile]) -> bytes:
+    """The jobs as the Lambda layer carries them: one JSON document, by name."""
+    return json.dumps({name: job.document() for name, job in sorted(jobs.items())}, indent=1).encode()
+
+
+def read_catalogue(data: bytes) -> dict[str, JobFile]:
+    """The jobs of such a document."""
+    return {name: JobFile.model_validate(document) for name, document in json.loads(data).items()}
+
+
 def find(jobs: Mapping[str, JobFile], name: str) -> JobFile:
     """The job of a name. UsageError suggests what may have been meant."""
     if name in jobs:
@@ -373,4 +383,13 @@ def _note_defaults(schema: dict[str, Any], document: Document) -> None:
             document.add(path, f"the default breaks its own schema: {error.message}.", "Correct one of them.")
 
 
-__all__ = ["catalogue", "dotted", "find", "instead", "load", "loads"]
+__all__ = [
+    "catalogue",
+    "dotted",
+    "find",
+    "instead",
+    "load",
+    "loads",
+    "read_catalogue",
+    "write_catalogue",
+]

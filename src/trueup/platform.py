@@ -1,12 +1,14 @@
-"""The platform that runs tasks, as far as proving that one has stopped needs it; and how a launch can end."""
+"""What runs tasks and executions, as far as deciding needs it; and how a launch can end."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from trueup.exits import Exit
 from trueup.model.base import Value
+from trueup.model.plan import CodeIdentity
 
 
 class TaskState(StrEnum):
@@ -56,3 +58,35 @@ class Ended(Value):
         known = {"exit code": self.exit_code, "stop code": self.stop_code, "reason": self.reason}
         said = ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
         return said or "nothing is known of its end"
+
+
+class Endings(Protocol):
+    """What the platform knows of a task's end, where nobody else told."""
+
+    def ending(self, task: str) -> Ended | None:
+        """How a task ended, by its ARN. None where it has not, or the platform forgot it."""
+
+
+class Definitions(Protocol):
+    """The code that there is to run."""
+
+    def latest(self, family: str) -> CodeIdentity:
+        """The newest revision of a task definition, with its image's digest. Raises TrueupError."""
+
+
+class Executions(Protocol):
+    """The executions of the state machine that serves runs, by their names."""
+
+    def start(self, name: str, data: Mapping[str, Any]) -> None:
+        """Start one. Asked again with the same input, nothing changes, also when it is over.
+
+        Raises TrueupError where another one has the name.
+        """
+
+    def status(self, name: str) -> str | None:
+        """What Step Functions calls its state, such as RUNNING or TIMED_OUT. None where there is none."""
+
+
+# What EventBridge tells of, and what DescribeExecution has to say before anybody acts on it.
+UNSUCCESSFUL = frozenset({"FAILED", "TIMED_OUT", "ABORTED"})
+OVER = UNSUCCESSFUL | {"SUCCEEDED"}

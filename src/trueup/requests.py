@@ -35,11 +35,11 @@ def check_request(
     job = limited(catalogue[request.job], request)
     params = check_params(job, request.params)
     window(job, request)
-    if request.dry_run and not job.has_dry_run:
+    if (request.dry_run or request.sample) and not job.has_dry_run:
         raise RequestError(
             f"{job.name} has no dry run: its only secrets can write.",
             remedy="Give the job file secrets under `secrets.read` too, of a user that cannot write.",
-            field="dryRun",
+            field="dryRun" if request.dry_run else "sample",
         )
     return job, request, params
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from trueup.accepting import Acceptance
@@ -9,7 +10,7 @@ from trueup.artifacts import Artifacts
 from trueup.judging import judge_reported
 from trueup.ledger import Ledger
 from trueup.model.ledger import Run
-from trueup.model.states import RUN_ENDS, WRITING_PHASES, PartitionStatus, Phase, RunStatus
+from trueup.model.states import RUN_ENDS, PartitionStatus, Phase, RunStatus
 
 SETTLER = "trueup:settle"
 
@@ -21,6 +22,7 @@ class Settled(StrEnum):
     PAUSED = "paused"
     STOPPING = "stopping"
     UNFINISHED = "unfinished"
+    COMPLETE = "complete"
 
 
 _SETTLED = {RunStatus.RUNNING: Settled.UNFINISHED, RunStatus.PAUSED: Settled.PAUSED}
@@ -39,20 +41,51 @@ class Settlement:
 
         ENDED: the run has its end state and its lock is left. PAUSED: it keeps its lock, and can be resumed.
         STOPPING: tasks are not proved stopped yet. UNFINISHED: partitions are left to be worked.
+        COMPLETE: all of this phase were accepted, and another phase follows.
         Raises StoreUnavailable; Stale where something moved meanwhile: call it again.
         """
         run = self._ledger.runs.get(run_id)
-        alive = self._acceptance.stop_and_prove(run_id, self._ledger.tasks.of(run_id))
-        self._judge_left_over(run, phase)
-        if alive:
+        if not self._prove_and_judge(run, [phase]):
             return Settled.STOPPING
+        complete = False
         if run.status is RunStatus.RUNNING:
-            run = self._end_if_complete(run, phase)
-        elif run.goal is not None:
-            run = self._ledger.runs.finish(run_id, run.goal, who=SETTLER)
-        if run.status in RUN_ENDS and phase in WRITING_PHASES:
+            complete = self._is_complete(run, phase)
+            run = self._end(run, phase) if complete else run
+        self._put_away(run)
+        if complete and run.status is RunStatus.RUNNING:
+            return Settled.COMPLETE
+        return _SETTLED.get(self._ledger.runs.get(run_id).status, Settled.ENDED)
+
+    def close(self, run_id: str) -> Settled:
+        """The same for a run that nobody works any more: it gets where it was going, in whatever phase it is.
+
+        It is closed already: one that is still RUNNING is UNFINISHED. Raises as `settle` does.
+        """
+        run = self._ledger.runs.get(run_id)
+        if not self._prove_and_judge(run, run.phases):
+            return Settled.STOPPING
+        self._put_away(run)
+        return _SETTLED.get(self._ledger.runs.get(run_id).status, Settled.ENDED)
+
+    def _prove_and_judge(self, run: Run, phases: Iterable[Phase]) -> bool:
+        alive = self._acceptance.stop_and_prove(run.run_id, self._ledger.tasks.of(run.run_id))
+        for phase in phases if run.is_planned else ():
+            self._judge_left_over(run, phase)
+        return not alive
+
+    def _put_away(self, run: Run) -> None:
+        """Write the end that a stopping run was meant for, leave the lock, and take it off the sweep's list.
+
+        In this order, so that the sweep finds whatever a death in between has left.
+        """
+        if run.goal is not None:
+            run = self._ledger.runs.finish(run.run_id, run.goal, who=SETTLER)
+        if run.status in RUN_ENDS:
             self._ledger.locks.leave(run)
-        return _SETTLED.get(run.status, Settled.ENDED)
+        at_rest = run.status in RUN_ENDS or run.status is RunStatus.PAUSED
+        # Asked again: a task may have registered in the last moment of an open run, and is to be proved too.
+        if at_rest and not any(self._ledger.tasks.of(run.run_id)):
+            self._ledger.runs.settled(run.run_id)
 
     def _judge_left_over(self, run: Run, phase: Phase) -> None:
         plan = self._artifacts.plan_of(run)
@@ -64,13 +97,18 @@ class Settlement:
         decisions = judge_reported(self._artifacts, run, plan, phase, None, left)
         self._ledger.verdicts.decide(run.run_id, phase, decisions)
 
-    def _end_if_complete(self, run: Run, phase: Phase) -> Run:
-        counts = self._ledger.verdicts.counts(run.run_id, phase)
-        if counts.tally().partitions < run.partitions:
-            return run
+    def _is_complete(self, run: Run, phase: Phase) -> bool:
+        ended = self._ledger.verdicts.counts(run.run_id, phase).tally().partitions
+        return run.is_planned and ended >= run.expected(phase)
+
+    def _end(self, run: Run, phase: Phase) -> Run:
+        """The run after a complete phase: still open where all is well and another phase follows."""
+        counts, expected = self._ledger.verdicts.counts(run.run_id, phase), run.expected(phase)
         good = counts.tally(PartitionStatus.ACCEPTED, PartitionStatus.SKIPPED).partitions
-        if good == run.partitions:
+        if good < expected:
+            why = f"{expected - good} of {expected} partitions did not make it"
+            why += "" if phase is run.phases[-1] else f" in the phase {phase.value}"
+            return self._ledger.runs.stop(run.run_id, RunStatus.FAILED, who=SETTLER, why=why)
+        if phase is run.phases[-1]:
             return self._ledger.runs.finish(run.run_id, RunStatus.SUCCEEDED, who=SETTLER)
-        why = f"{run.partitions - good} of {run.partitions} partitions did not make it"
-        self._ledger.runs.stop(run.run_id, RunStatus.FAILED, who=SETTLER, why=why)
-        return self._ledger.runs.finish(run.run_id, RunStatus.FAILED, who=SETTLER, why=why)
+        return run

@@ -10,13 +10,24 @@ from datetime import datetime
 
 from trueup.artifacts import Artifacts, plan_key
 from trueup.clock import Clock
+from trueup.errors import ArtifactExists
 from trueup.ledger import Ledger
+from trueup.ledger.table import Key
+from trueup.model.base import sha256
 from trueup.model.job import JobFile
 from trueup.model.ledger import Run
 from trueup.model.plan import CodeIdentity, Dispatch, Partition, Plan
 from trueup.model.request import Request
 from trueup.model.states import UNFINISHED, WRITING_PHASES, Phase
-from trueup.planning import make_dispatch, make_plan, partitions
+from trueup.planning import (
+    check_params,
+    dispatch_partitions_key,
+    limited,
+    make_dispatch,
+    make_plan,
+    partitions,
+    window,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +42,11 @@ def name_run(job: str, now: datetime, rng: random.Random) -> str:
     """`<job>-<UTC time>-<4 letters>`: sorts by time, and can be an execution's name."""
     letters = "".join(rng.choices(string.ascii_lowercase, k=4))
     return f"{job}-{now:%Y%m%dT%H%M%SZ}-{letters}"
+
+
+def execution_name(run_id: str, generation: int) -> str:
+    """Which execution serves a run: one a generation, so that starting it twice starts one."""
+    return f"{run_id}-{generation}"
 
 
 class Starter:
@@ -51,23 +67,84 @@ class Starter:
         listing: Iterable[tuple[str, int]] | None = None,
         named: Iterable[str | Partition] | None = None,
     ) -> tuple[Run, Plan]:
-        """Plan a request and create its run; the same request id again gives the run that is there.
+        """Create a request's run and plan it; the same request id again gives the run that is there.
 
+        Raises RequestError where the request does not fit the job; then nothing was created. A run that was
+        created and turns out to have nothing to do raises it too.
+        """
+        run = self.create(job, request)
+        plan = self.plan(run, job, code, listing=listing, named=named)
+        return self._ledger.runs.get(run.run_id), plan
+
+    def create(
+        self, job: JobFile, request: Request, *, run_id: str | None = None, asked: Key | None = None
+    ) -> Run:
+        """The run of a request, open and not yet planned; asked again, the one that is there.
+
+        `run_id` and `asked` are for schedules, whose runs are named and remembered by their time.
         Raises RequestError where the request does not fit the job; then nothing was created.
         """
         now = self._clock.now()
+        run_id = run_id or name_run(job.name, now, self._rng)
+        run = Run(
+            run_id=run_id,
+            job=job.name,
+            request_id=request.request_id,
+            requester=request.requester,
+            created_at=now,
+            dry_run=request.dry_run,
+            params=check_params(job, request.params),
+            window=window(job, request),
+            target=job.target.name,
+            guard=job.target.guard,
+            limits=limited(job, request).limits,
+            request=request,
+            execution=execution_name(run_id, 1),
+            execution_input={"runId": run_id, "generation": 1},
+        )
+        return self._ledger.runs.create(run, why=request.comment, asked=asked)
+
+    def plan(
+        self,
+        run: Run,
+        job: JobFile,
+        code: Code,
+        *,
+        listing: Iterable[tuple[str, int]] | None = None,
+        named: Iterable[str | Partition] | None = None,
+    ) -> Plan:
+        """Plan a run, store the plan and pin it; called again, the plan that is there.
+
+        Raises RequestError where there is nothing to do, RunClosed; Stale where two plan at once.
+        """
+        if run.is_planned:
+            return self._artifacts.plan_of(run)
+        assert run.request is not None  # whoever creates a run stores what was asked for
         plan, data = make_plan(
             job,
-            request,
-            partitions(job, request, listing=listing, named=named),
-            run_id=name_run(job.name, now, self._rng),
+            run.request,
+            partitions(job, run.request, listing=listing, named=named),
+            run_id=run.run_id,
             read_code=code.read,
             write_code=code.write,
-            created_at=now,
+            created_at=run.created_at,
         )
-        self._artifacts.put_plan(plan, data)
-        run = self._ledger.runs.create(_run(plan, request), why=request.comment)
-        return run, self._artifacts.plan_of(run)
+        plan = self._stored(plan, data)
+        self._ledger.runs.pin(run, plan_key(run.run_id), plan.sha256(), plan.partition_count)
+        return plan
+
+    def _stored(self, plan: Plan, data: bytes) -> Plan:
+        """The plan as it is stored: an earlier call that died before it pinned its own stands."""
+        # Named by its hash: an earlier call may have listed other partitions, and not got as far as the plan.
+        ref = plan.partitions.model_copy(
+            update={"key": f"runs/{plan.run_id}/partitions-{plan.partitions.sha256[:12]}.jsonl"}
+        )
+        plan = plan.model_copy(update={"partitions": ref})
+        try:
+            self._artifacts.put_plan(plan, data)
+        except ArtifactExists:
+            return self._artifacts.unpinned_plan(plan.run_id)
+        return plan
 
     def lock(self, run: Run) -> Run:
         """Hold the run's window of its target before anything is written. Raises LockHeld, RunClosed."""
@@ -75,15 +152,23 @@ class Starter:
         return self._ledger.runs.get(run.run_id)
 
     def dispatch(self, run: Run, phase: Phase, number: int, first_slice: int) -> Dispatch:
-        """Store and give the slices that are still to be worked in a phase."""
+        """Store and give the slices that are still to be worked in a phase.
+
+        Called again for a number, it gives what was stored first: what was finished since is found finished.
+        """
         plan = self._artifacts.plan_of(run)
-        planned = self._artifacts.partitions(plan.partitions)
+        planned = self._artifacts.partitions(plan.partitions)[: run.expected(phase)]
         items = self._ledger.partitions.get_many(run.run_id, phase, [part.id for part in planned])
         left = [one for one, item in items.items() if item.status in UNFINISHED]
+        name = sha256("\n".join(left).encode())[:12]
+        key = dispatch_partitions_key(run.run_id, phase, number).replace(".jsonl", f"-{name}.jsonl")
         dispatch, data, slices = make_dispatch(
-            plan, planned, phase=phase, number=number, unfinished=left, first_slice=first_slice
+            plan, planned, phase=phase, number=number, unfinished=left, first_slice=first_slice, key=key
         )
-        self._artifacts.put_dispatch(dispatch, data, slices)
+        try:
+            self._artifacts.put_dispatch(dispatch, data, slices)
+        except ArtifactExists:
+            return dispatch.model_copy(update={"slices": self._artifacts.slices(dispatch.slices_key)})
         return dispatch
 
 
@@ -95,22 +180,3 @@ def first_phase(plan: Plan) -> Phase:
 def writes(phase: Phase) -> bool:
     """Whether a phase writes, and so needs the lock."""
     return phase in WRITING_PHASES
-
-
-def _run(plan: Plan, request: Request) -> Run:
-    return Run(
-        run_id=plan.run_id,
-        job=plan.job.name,
-        request_id=request.request_id,
-        requester=request.requester,
-        created_at=plan.created_at,
-        plan_key=plan_key(plan.run_id),
-        plan_sha256=plan.sha256(),
-        partitions=plan.partition_count,
-        dry_run=plan.dry_run,
-        params=plan.params,
-        window=plan.window,
-        target=plan.job.target.name,
-        guard=plan.job.target.guard,
-        limits=plan.job.limits,
-    )

@@ -60,6 +60,9 @@ def test_the_keys_on_the_page_are_those_in_the_code() -> None:
         keys.partition("<run>", Phase.APPLY, "<partition>"),
         keys.lock("<target>"),
         keys.request("<requestId>"),
+        keys.schedule("<schedule>", "<scheduled time>"),
+        keys.unsettled("<run>"),
+        keys.ended("<run>", 40),
     }
     assert of == {(_filled(pk), _filled(sk)) for pk, sk, _ in rows("What is in the table")}
 

@@ -48,8 +48,14 @@ class Artifacts:
         return Plan.model_validate_json(self._checked(key, expected_sha256))
 
     def plan_of(self, run: Run) -> Plan:
-        """The plan that a run was started with. Raises ArtifactMissing, ArtifactError."""
+        """The plan that a run was started with. Raises ArtifactMissing; ArtifactError, also before that."""
+        if not run.is_planned:
+            raise ArtifactError(f"Run {run.run_id} is not planned yet.", remedy="Plan it first.")
         return self.plan(run.plan_key, run.plan_sha256)
+
+    def unpinned_plan(self, run_id: str) -> Plan:
+        """The plan stored for a run whose hash nobody wrote down yet. Raises ArtifactMissing."""
+        return Plan.model_validate_json(self.store.get(plan_key(run_id)))
 
     def partitions(self, ref: ObjectRef) -> list[Partition]:
         """The partitions of a plan or dispatch, in its order. Raises ArtifactMissing, ArtifactError."""
@@ -59,6 +65,10 @@ class Artifacts:
         """Store a dispatch: its partitions, and the slices that a Distributed Map reads."""
         self.store.put_once(dispatch.partitions.key, partitions)
         self.store.put_once(dispatch.slices_key, slices)
+
+    def slices(self, key: str) -> list[Slice]:
+        """The slices of a dispatch, from where they are stored. Raises ArtifactMissing."""
+        return [Slice.model_validate(one) for one in json.loads(self.store.get(key))]
 
     def slice(self, slice_: Slice) -> list[Partition]:
         """The partitions of a slice, a byte range of the dispatch. Raises ArtifactMissing, ArtifactError."""

@@ -99,6 +99,12 @@ class S3Store:
             return None
         return _whole(head.get("ChecksumSHA256", ""))
 
+    def version(self, key: str) -> str:
+        """The id of the newest version; `null`, as S3 says, where the bucket keeps no versions."""
+        with _answers(key):
+            head = self._client.head_object(Bucket=self._bucket, Key=key)
+        return str(head.get("VersionId", "null"))
+
     def list(self, prefix: str) -> Iterator[str]:
         """Keys under a prefix, in order."""
         pages = iter(
@@ -114,6 +120,14 @@ class S3Store:
     def location(self, key: str) -> str:
         """The key with its bucket."""
         return f"s3://{self._bucket}/{key}"
+
+
+def list_sizes(client: Any, prefix: str) -> Iterator[tuple[str, int]]:
+    """The objects under `s3://bucket/prefix`, each as its key and its size. Raises StoreUnavailable."""
+    bucket, _, path = prefix.removeprefix("s3://").partition("/")
+    with _answers(prefix):
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=path):
+            yield from ((found["Key"], found["Size"]) for found in page.get("Contents", []))
 
 
 class _Busy(StoreUnavailable):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from trueup.clock import Clock
 from trueup.ledger import keys
-from trueup.ledger.table import Clause, Table, Write
+from trueup.ledger.table import Clause, Table, TransactionFailed, Write
 from trueup.model.ledger import AuditEntry
 
 
@@ -37,6 +37,18 @@ class Audit:
             item=entry.document(),
             clauses=(Clause("the audit entry is new", "at", "absent"),),
         )
+
+    def launch_ended(self, run_id: str, launch: int, *, subject: str, how: str, answer: str) -> None:
+        """Tell how a launch ended and what was decided, once: the first to tell it is believed."""
+        entry = self.entry(
+            run_id, who="trueup:accept", verb="launch-ended", subject=subject, why=how, after=answer
+        )
+        untold = Clause("the end was not told before", "answer", "absent")
+        mark = Write(keys.ended(run_id, launch), sets={"launch": launch, "answer": answer}, clauses=(untold,))
+        try:
+            self._table.transact([mark, entry])
+        except TransactionFailed:
+            return
 
     def of(self, run_id: str) -> Iterator[AuditEntry]:
         """The trail of a run, oldest first."""

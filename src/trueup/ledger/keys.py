@@ -9,6 +9,7 @@ from trueup.ledger.table import Key
 from trueup.model.states import Phase
 
 SHARDS = 8
+UNSETTLED = "UNSETTLED"
 
 
 def shard(text: str) -> int:
@@ -59,3 +60,18 @@ def lock(target: str) -> Key:
 def request(request_id: str) -> Key:
     """The run that a request started. The id alone decides, so there is no time in it."""
     return f"REQUEST#{request_id}", "AT#"
+
+
+def schedule(name: str, at: str) -> Key:
+    """The run that a schedule started for one scheduled time."""
+    return f"SCHEDULE#{name}", f"AT#{at}"
+
+
+def unsettled(run_id: str) -> Key:
+    """A run's place on the list of those that the sweep looks after."""
+    return UNSETTLED, f"ID#{run_id}"
+
+
+def ended(run_id: str, launch: int) -> Key:
+    """The mark that a launch's end is on the trail, so that it is told once."""
+    return f"RUN#{run_id}", f"ENDED#{launch:08d}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from trueup.clock import Clock
 from trueup.errors import RequestError, RunClosed, Stale, TrueupError
 from trueup.ledger import keys
 from trueup.ledger.audit import Audit
-from trueup.ledger.table import Clause, ConditionFailed, Table, TransactionFailed, Write
+from trueup.ledger.table import Clause, ConditionFailed, Key, Table, TransactionFailed, Write
 from trueup.model.base import canonical, sha256
 from trueup.model.ledger import Run
-from trueup.model.states import RunStatus, run_may_become
+from trueup.model.states import RUN_ENDS, RunStatus, run_may_become
 
 NEVER_EXISTED = Clause("the run is new", "runId", "absent")
 
@@ -43,11 +45,13 @@ class Runs:
         self._clock = clock
         self._audit = audit
 
-    def create(self, run: Run, *, why: str = "") -> Run:
+    def create(self, run: Run, *, why: str = "", asked: Key | None = None) -> Run:
         """Create the run once per request; asked again, give the run that the request started.
 
+        `asked` is where the request is remembered: by its id, or by a schedule and its time.
         Raises RequestError where the request id was used for something else.
         """
+        asked = asked or keys.request(run.request_id)
         trail = self._audit.entry(
             run.run_id, who=run.requester, verb="start", subject=run.run_id, why=why, after=run.document()
         )
@@ -56,20 +60,16 @@ class Runs:
             self._table.transact(
                 [
                     Write(keys.run(run.run_id), item=_stored(run), clauses=(NEVER_EXISTED,)),
-                    Write(
-                        keys.request(run.request_id),
-                        item=started,
-                        clauses=(Clause("the request is new", "runId", "absent"),),
-                    ),
+                    Write(asked, item=started, clauses=(Clause("the request is new", "runId", "absent"),)),
+                    Write(keys.unsettled(run.run_id), item={"runId": run.run_id}),
                     trail,
                 ]
             )
         except TransactionFailed as refusal:
-            return self._started_before(run, refusal)
+            return self._started_before(run, refusal.of(asked), refusal)
         return run
 
-    def _started_before(self, run: Run, refusal: TransactionFailed) -> Run:
-        asked = refusal.of(keys.request(run.request_id))
+    def _started_before(self, run: Run, asked: ConditionFailed | None, refusal: TransactionFailed) -> Run:
         if asked is None:
             raise RequestError(
                 f"There is a run called {run.run_id} already, started by another request.",
@@ -94,6 +94,46 @@ class Runs:
             )
         return Run.model_validate(item)
 
+    def pin(self, run: Run, plan_key: str, plan_sha256: str, partitions: int) -> Run:
+        """Name the plan that the run is for. The same one again changes nothing.
+
+        Raises RunClosed, and Stale where another plan is pinned.
+        """
+        unpinned = Clause("no other plan is pinned", "planSha256", "=", plan_sha256, or_absent=True)
+        sets = {"planKey": plan_key, "planSha256": plan_sha256, "partitions": partitions}
+        clauses = (*open_clauses(run.generation), unpinned)
+        try:
+            self._table.write(Write(keys.run(run.run_id), sets=sets, clauses=clauses))
+        except ConditionFailed as refusal:
+            if refusal.clause is not unpinned:
+                raise closed(run.run_id, refusal) from refusal
+            raise Stale(
+                f"Run {run.run_id} has another plan already.",
+                clause=str(refusal),
+                wanted=plan_sha256,
+                found=refusal.old,
+                remedy="Read the run again and go by its plan.",
+            ) from refusal
+        return self.get(run.run_id)
+
+    def unsettled(self) -> Iterator[str]:
+        """The ids of the runs that the sweep looks after, in order: from their creation until `settled`."""
+        for item in self._table.query(keys.UNSETTLED, "ID#"):
+            yield item["runId"]
+
+    def settled(self, run_id: str) -> None:
+        """Take a run off the sweep's list: it is paused or has ended, and nothing is left to be done for it.
+
+        Where it is neither (it was resumed meanwhile), it stays.
+        """
+        status = [RunStatus.PAUSED.value, *sorted(end.value for end in RUN_ENDS)]
+        at_rest = Clause("the run is paused or has ended", "status", "in", status)
+        listed = Write(keys.unsettled(run_id), delete=True)
+        try:
+            self._table.transact([listed, Write(keys.run(run_id), clauses=(at_rest,))])
+        except TransactionFailed:
+            return
+
     def next_launch(self, run_id: str, generation: int) -> int:
         """Issue the next launch number, if the run is open and of this generation. Raises RunClosed."""
         write = Write(keys.run(run_id), adds={"launches": 1}, clauses=open_clauses(generation))
@@ -103,15 +143,24 @@ class Runs:
             raise closed(run_id, refusal) from refusal
         return int((write.applied_to(old) or {})["launches"])
 
-    def stop(self, run_id: str, goal: RunStatus, *, who: str, why: str) -> Run:
+    def stop(self, run_id: str, goal: RunStatus, *, who: str, why: str, generation: int | None = None) -> Run:
         """Close the run to new tasks; its goal says what it becomes when no task is left.
 
-        Asked again, nothing changes.
-        Raises RunClosed where it is closed for another goal, ValueError for what cannot be a goal.
+        Asked again, nothing changes. `generation`: only while it is of that one.
+        Raises RunClosed where it is closed for another goal or of another generation, ValueError for what
+        cannot be a goal.
         """
         if not run_may_become(RunStatus.STOPPING, goal):
             raise ValueError(f"a run that is stopping cannot become {goal}")
         run = self.get(run_id)
+        if generation not in (None, run.generation):
+            raise RunClosed(
+                f"Run {run_id} is of generation {run.generation} now.",
+                clause="the run is of this generation",
+                wanted=generation,
+                found=run.document(),
+                remedy="Leave it: another execution serves it.",
+            )
         if run.status is not RunStatus.RUNNING:
             return self._stopped_before(run, goal)
         after = run.model_copy(update={"status": RunStatus.STOPPING, "goal": goal, "reason": why})
@@ -184,7 +233,8 @@ class Runs:
 
 
 def _stored(run: Run) -> dict[str, object]:
-    return {name: value for name, value in run.document().items() if value is not None}
+    # What is empty is left out: an attribute that is not there is one that can still be written once.
+    return {name: value for name, value in run.document().items() if value is not None and value != ""}
 
 
 def _fingerprint(run: Run) -> str:

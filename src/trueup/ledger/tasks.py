@@ -21,16 +21,20 @@ class Tasks:
         self._clock = clock
 
     def register(self, run_id: str, task: TaskItem) -> None:
-        """Say that a task is alive, if the run is open and nobody registered for its launch.
+        """Say that a task is alive, if the run is open, and its launch neither over nor another task's.
 
         Asked again by the same task it succeeds, so an answer that was lost does no harm.
         Raises RunClosed, LaunchTaken.
         """
         key = keys.task(run_id, task.phase, task.slice_id, task.launch)
         new = Clause("nobody registered for this launch", "task", "absent")
-        check = Write(keys.run(run_id), clauses=open_clauses(task.generation))
+        in_time = Clause("the launch is not over", "launch", "absent")
+        checks = [
+            Write(keys.run(run_id), clauses=open_clauses(task.generation)),
+            Write(keys.ended(run_id, task.launch), clauses=(in_time,)),
+        ]
         try:
-            self._table.transact([check, Write(key, item=_stored(task), clauses=(new,))])
+            self._table.transact([*checks, Write(key, item=_stored(task), clauses=(new,))])
         except TransactionFailed as failed:
             self._explain(run_id, task, failed)
 
@@ -39,6 +43,15 @@ class Tasks:
         shut = failed.of(keys.run(run_id))
         if shut is not None:
             raise closed(run_id, shut) from failed
+        late = failed.of(keys.ended(run_id, task.launch))
+        if late is not None:
+            raise LaunchTaken(
+                f"Launch {task.launch} of slice {task.slice_id} is over.",
+                clause=str(late),
+                wanted=task.task,
+                found=late.old,
+                remedy="Leave: this task began too late, and the slice may be another one's by now.",
+            ) from failed
         found = failed.refusals[0].old or {}
         if found.get("task") != task.task:
             raise LaunchTaken(
@@ -48,6 +61,10 @@ class Tasks:
                 found=found,
                 remedy="Leave: two tasks were started for one launch, and the other one works.",
             ) from failed
+
+    def end_launch(self, run_id: str, launch: int) -> None:
+        """Let no task register for a launch any more; those that did are to be proved stopped after this."""
+        self._table.write(Write(keys.ended(run_id, launch), sets={"launch": launch}))
 
     def beat(self, run_id: str, task: TaskItem) -> None:
         """Renew what the task says of itself. Raises LostOwnership where it was proved stopped."""

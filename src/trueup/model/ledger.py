@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -10,12 +10,17 @@ from trueup.model.base import Count, Instant, Name, Sha256, Value
 from trueup.model.counters import Counters
 from trueup.model.job import Guard, Limits
 from trueup.model.plan import Window
+from trueup.model.request import Request
 from trueup.model.result import PartitionError, PartitionResult
 from trueup.model.states import PartitionStatus, Phase, RunStatus
 
 
 class Run(Value):
-    """One request to do a job. It outlives the executions that serve it."""
+    """One request to do a job. It outlives the executions that serve it.
+
+    What the plan says (key, hash, number of partitions) is empty until there is one. `execution` is the name
+    of the execution that serves the run now, and `execution_input` what it is started with, every time.
+    """
 
     run_id: str
     job: Name
@@ -28,16 +33,41 @@ class Run(Value):
     generation: int = 1
     launches: Count = 0
     epoch: Count = 0
-    plan_key: str
-    plan_sha256: Sha256
-    partitions: Count
+    plan_key: str = ""
+    plan_sha256: Sha256 | Literal[""] = ""
+    partitions: Count = 0
     dry_run: bool = False
     params: dict[str, Any] = Field(default_factory=dict)
     window: Window
     target: str
     guard: Guard
     limits: Limits = Limits()
+    request: Request | None = None
     execution: str | None = None
+    execution_input: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether its plan is pinned, so that something can be worked."""
+        return bool(self.plan_sha256)
+
+    @property
+    def sample(self) -> int | None:
+        """How many partitions are rehearsed, where it is not all of them."""
+        return self.request.sample if self.request else None
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases of a backfill, in order: a dry run only rehearses, a sample is rehearsed first."""
+        if self.dry_run:
+            return (Phase.REHEARSE,)
+        return (Phase.REHEARSE, Phase.APPLY) if self.sample else (Phase.APPLY,)
+
+    def expected(self, phase: Phase) -> int:
+        """How many partitions have to end before a phase is complete."""
+        if phase is Phase.REHEARSE and self.sample:
+            return min(self.sample, self.partitions)
+        return self.partitions
 
 
 class PartitionItem(Value):

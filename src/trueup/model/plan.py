@@ -178,4 +178,3 @@ class TaskOrder(Value):
     slice: Slice
     plan_key: str
     plan_sha256: Sha256
-    task_token: str | None = None

@@ -12,9 +12,13 @@ from trueup.clock import Clock
 from trueup.errors import LostOwnership, StoreUnavailable
 from trueup.ledger import Ledger
 from trueup.model.ledger import Run, TaskItem
+from trueup.worker.callback import Callback
 from trueup.worker.stopping import Control
 
 log = logging.getLogger("trueup.worker")
+
+# Step Functions takes 500 such heartbeats a second in all; a state waits for one for 300 s.
+CALLBACK_SECONDS = 30.0
 
 
 class Heart:
@@ -35,6 +39,7 @@ class Heart:
         no_progress_seconds: float,
         follow: Callable[[Run], None],
         no_progress: Callable[[str], None],
+        callback: Callback,
     ) -> None:
         self._ledger = ledger
         self._run_id = run_id
@@ -44,7 +49,9 @@ class Heart:
         self._limit = no_progress_seconds
         self._follow = follow
         self._no_progress = no_progress
+        self._callback = callback
         self._started = clock.monotonic()
+        self._told: float | None = None
 
     def beat(self) -> bool:
         """Beat once, and say whether there is any sense in beating again."""
@@ -52,6 +59,7 @@ class Heart:
         if idle > self._limit:
             self._no_progress(f"progress: {idle:.0f} s without a checkpoint > {self._limit:.0f} s")
             return False
+        self._tell()
         try:
             self._ledger.tasks.beat(self._run_id, self._now())
             self._listen(self._ledger.runs.get(self._run_id))
@@ -62,6 +70,12 @@ class Heart:
             # The loop finds out by itself, at its next checkpoint: no progress recorded, no progress made.
             log.warning("heartbeat not written: %s", gone)
         return True
+
+    def _tell(self) -> None:
+        now = self._clock.monotonic()
+        if self._told is None or now - self._told >= CALLBACK_SECONDS:
+            self._told = now
+            self._callback.beat()
 
     def _now(self) -> TaskItem:
         seconds = max(1.0, self._clock.monotonic() - self._started)

@@ -49,7 +49,10 @@ def leave_now(reason: str) -> None:
 
 
 class Worker:
-    """One task. `exit` and `contract` say how it ended, once `steps` is through."""
+    """One task. `exit` and `contract` say how it ended, once `steps` is through.
+
+    `is_the_second`: another task works for the same launch, and alone may speak for it.
+    """
 
     def __init__(
         self,
@@ -70,6 +73,7 @@ class Worker:
         self.heart: Heart | None = None
         self.contract: ResultContract | None = None
         self.exit: Exit = Exit.FAULT
+        self.is_the_second = False
 
     def run(self) -> Exit:
         """Work the slice to its end and give the exit code. Raises nothing that it knows of."""
@@ -84,6 +88,7 @@ class Worker:
         except (RunClosed, LaunchTaken) as refused:
             log.info("not needed: %s", refused)
             self.exit = Exit.INTERRUPTED
+            self.is_the_second = isinstance(refused, LaunchTaken)
         except LostOwnership as lost:
             log.warning("leaving: %s", lost)
             self.exit = Exit.INTERRUPTED
@@ -188,6 +193,7 @@ class Worker:
             no_progress_seconds=plan.job.task.no_progress_seconds,
             follow=bench.pace.follow,
             no_progress=self._no_progress,
+            callback=self._tools.callback,
         )
 
     def _work(self, bench: Bench, parts: list[Partition]) -> Iterator[Step]:

@@ -7,7 +7,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from trueup.jobs import Backfill
 from trueup.ledger import Ledger
 from trueup.loading import load_class
 from trueup.model.plan import CodeIdentity, TaskOrder
-from trueup.worker.loop import Worker
+from trueup.worker.callback import Callback, NoCallback, tell
+from trueup.worker.loop import Worker, leave_now
 from trueup.worker.metrics import EmbeddedMetrics
 from trueup.worker.stopping import Control
 from trueup.worker.tools import CHECKPOINT_SECONDS, Identity, Tools
@@ -37,19 +39,55 @@ def main(environment: Environment = os.environ) -> int:
     listen(control)
     try:
         log_as_json({})
+        callback = make_callback(environment)
+    except Exception:
+        log.exception("a bug, before anything was begun")
+        return Exit.FAULT
+    return work(environment, control, callback)
+
+
+def work(environment: Environment, control: Control, callback: Callback) -> int:
+    """The same, once there is somebody to tell how it ended."""
+    code, contract = Exit.FAULT, None
+    try:
         order = read_order(environment)
         log_as_json({"run": order.run_id, "slice": order.slice.slice_id, "launch": order.launch})
-        tools = make_tools(environment, order, control)
-        return Worker(read_class(environment, order, tools), order, tools).run()
+        tools = replace(make_tools(environment, order, control), callback=callback)
+        worker = Worker(read_class(environment, order, tools), order, tools, no_progress=_leaving(callback))
+        code, contract = worker.run(), worker.contract
+        if worker.is_the_second:
+            return code
     except (UsageError, ArtifactError) as wrong:
         log.error("the input is wrong: %s", wrong)
-        return Exit.BAD_INPUT
+        code = Exit.BAD_INPUT
     except TrueupError as failed:
         log.error("the task cannot begin: %s", failed)
-        return Exit.FAULT
     except Exception:
         log.exception("a bug, before the slice was begun")
-        return Exit.FAULT
+    tell(callback, code, contract)
+    return code
+
+
+def _leaving(callback: Callback) -> Callable[[str], None]:
+    """How to leave while the loop hangs: whoever waits for a word gets it first."""
+
+    def leave(reason: str) -> None:
+        tell(callback, Exit.FAULT, None)
+        leave_now(reason)
+
+    return leave
+
+
+def make_callback(environment: Environment) -> Callback:
+    """Who waits for this task's word; nobody but its exit code where there is no task token."""
+    token = environment.get("TRUEUP_TASK_TOKEN")
+    if not token:
+        return NoCallback()
+    # Here, as in `make_tools`: a task that is awaited by its exit never needs Step Functions.
+    from trueup.aws import connect
+    from trueup.aws.callbacks import TaskToken
+
+    return TaskToken(connect("stepfunctions"), token)
 
 
 def listen(control: Control) -> None:

@@ -11,6 +11,7 @@ from trueup.clock import Clock, SystemClock
 from trueup.jobs import environment_secret
 from trueup.ledger import Ledger
 from trueup.model.plan import CodeIdentity
+from trueup.worker.callback import Callback, NoCallback
 from trueup.worker.metrics import Metrics, NoMetrics
 from trueup.worker.stopping import Control
 
@@ -38,5 +39,6 @@ class Tools:
     metrics: Metrics = field(default_factory=NoMetrics)
     rng: random.Random = field(default_factory=random.Random)
     secret: Callable[[str], str] = environment_secret
+    callback: Callback = field(default_factory=NoCallback)
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     beat_seconds: float = BEAT_SECONDS

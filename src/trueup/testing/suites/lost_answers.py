@@ -38,6 +38,22 @@ def _create(scene: Scene) -> Call:
     return lambda ledger: ledger.runs.create(run)
 
 
+def _pin(scene: Scene) -> Call:
+    run = scene.ledger.runs.create(a_run(plan_key="", plan_sha256="", partitions=0))
+    scene.run, scene.run_id = run, run.run_id
+    return lambda ledger: ledger.runs.pin(run, "plan.json", "1" * 64, 3)
+
+
+def _settled(scene: Scene) -> Call:
+    scene.ledger.runs.finish(scene.run_id, R.SUCCEEDED, who="settler")
+    return lambda ledger: ledger.runs.settled(scene.run_id)
+
+
+def _launch_ended(scene: Scene) -> Call:
+    told = {"subject": "apply: slice 7, launch 1", "how": "exit code 0", "answer": "done"}
+    return lambda ledger: ledger.audit.launch_ended(scene.run_id, 1, **told)
+
+
 def _stop(scene: Scene) -> Call:
     return lambda ledger: ledger.runs.stop(scene.run_id, R.FAILED, who="ann", why="because")
 
@@ -49,6 +65,10 @@ def _finish(scene: Scene) -> Call:
 
 def _register(scene: Scene) -> Call:
     return lambda ledger: ledger.tasks.register(scene.run_id, a_task())
+
+
+def _end_launch(scene: Scene) -> Call:
+    return lambda ledger: ledger.tasks.end_launch(scene.run_id, 1)
 
 
 def _beat(scene: Scene) -> Call:
@@ -135,9 +155,13 @@ def _leave(scene: Scene) -> Call:
 # Every call of a ledger that writes, once at least.
 WRITES: dict[str, list[Prepare]] = {
     "runs.create": [_create],
+    "runs.pin": [_pin],
+    "runs.settled": [_settled],
+    "audit.launch_ended": [_launch_ended],
     "runs.stop": [_stop],
     "runs.finish": [_finish],
     "tasks.register": [_register],
+    "tasks.end_launch": [_end_launch],
     "tasks.beat": [_beat],
     "tasks.proved_stopped": [_proved_stopped],
     "partitions.take": [_take, _take_over],
@@ -156,6 +180,7 @@ WRITES: dict[str, list[Prepare]] = {
 DRAWS = {"runs.next_launch", "rates.reserve"}
 READS = {
     "runs.get",
+    "runs.unsettled",
     "tasks.of",
     "tasks.of_slice",
     "partitions.get",
@@ -186,6 +211,7 @@ def state_of(scene: Scene) -> dict[str, Any]:
         "tasks": list(ledger.tasks.of(run_id)),
         "partitions": list(ledger.partitions.all(run_id, APPLY)),
         "counts": ledger.verdicts.counts(run_id),
+        "listed": run_id in set(ledger.runs.unsettled()),
         "lock": ledger.locks.get(scene.run.target),
         "audit": list(ledger.audit.of(run_id)),
     }

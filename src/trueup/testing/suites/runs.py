@@ -89,6 +89,61 @@ class RunSuite:
         assert (1, 7) == (sum(isinstance(answer, Run) for answer in answers), len(refused))
         assert {"requestId"} == {error.field for error in refused}
 
+    def test_a_plan_is_pinned_once(self, table: Table) -> None:
+        ledger = Ledger(table, TickingClock())
+        run = ledger.runs.create(a_run(plan_key="", plan_sha256="", partitions=0))
+        assert not run.is_planned
+        for _ in range(2):
+            planned = ledger.runs.pin(run, "plan.json", "1" * 64, 3)
+            assert ("plan.json", "1" * 64, 3) == (planned.plan_key, planned.plan_sha256, planned.partitions)
+        error = refusal(Stale, ledger.runs.pin, run, "other.json", "2" * 64, 4)
+        assert "no other plan is pinned" == error.clause
+        assert planned == ledger.runs.get(run.run_id)
+
+    def test_no_plan_is_pinned_to_a_run_that_is_closed(self, table: Table) -> None:
+        ledger = Ledger(table, TickingClock())
+        run = ledger.runs.create(a_run(plan_key="", plan_sha256="", partitions=0))
+        ledger.runs.stop(run.run_id, R.CANCELLED, who="ann", why="no")
+        assert "the run is open" == refusal(RunClosed, ledger.runs.pin, run, "plan.json", "1" * 64, 3).clause
+
+    def test_a_run_is_on_the_list_until_it_is_at_rest_and_settled(self, table: Table) -> None:
+        scene = Scene(table)
+        runs = scene.ledger.runs
+
+        def listed() -> bool:
+            return scene.run_id in set(runs.unsettled())
+
+        runs.settled(scene.run_id)
+        assert listed()  # It is open.
+        runs.stop(scene.run_id, R.PAUSED, who="ann", why="lunch")
+        runs.settled(scene.run_id)
+        assert listed()  # It is on its way.
+        runs.finish(scene.run_id, R.PAUSED, who="settler")
+        assert listed()
+        for _ in range(2):
+            runs.settled(scene.run_id)
+            assert not listed()
+
+    def test_no_task_registers_for_a_launch_that_is_over(self, table: Table) -> None:
+        scene = Scene(table)
+        scene.ledger.tasks.register(scene.run_id, a_task(1))
+        for _ in range(2):
+            for launch in (1, 2):
+                scene.ledger.tasks.end_launch(scene.run_id, launch)
+        error = refusal(LaunchTaken, scene.ledger.tasks.register, scene.run_id, a_task(2, "late"))
+        assert "the launch is not over" == error.clause
+        assert [1] == [task.launch for task in scene.ledger.tasks.of(scene.run_id)]
+        scene.ledger.tasks.register(scene.run_id, a_task(3, "next"))
+
+    def test_how_a_launch_ended_is_told_once(self, table: Table) -> None:
+        scene = Scene(table)
+        for how in ("exit code 0", "nothing is known of its end"):
+            scene.ledger.audit.launch_ended(
+                scene.run_id, 7, subject="apply: slice 1, launch 7", how=how, answer="done"
+            )
+        (entry,) = [one for one in scene.ledger.audit.of(scene.run_id) if one.verb == "launch-ended"]
+        assert ("exit code 0", "done") == (entry.why, entry.after)
+
     def test_launch_numbers_grow(self, table: Table) -> None:
         scene = Scene(table)
         assert [1, 2, 3] == [scene.ledger.runs.next_launch(scene.run_id, 1) for _ in range(3)]

@@ -50,6 +50,12 @@ class StoreSuite:
         refusal(ArtifactExists, store.put_once, key, b"second")
         store.put_once(key, b"first")
 
+    def test_an_object_has_a_version_and_what_is_not_there_has_none(self, store: Store) -> None:
+        key = unique("version")
+        refusal(ArtifactMissing, store.version, key)
+        store.put(key, b"first")
+        assert store.version(key) == store.version(key) != ""
+
     def test_put_replaces(self, store: Store) -> None:
         key = unique("put")
         store.put(key, b"first")

@@ -1,0 +1,10 @@
+"""Decides what the end of a launch means."""
+
+from typing import Any
+
+from trueup.handling import wiring
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """JSON in, JSON out; see trueup.handling.accept."""
+    return wiring.accepting().handle(event)

@@ -1,0 +1,10 @@
+"""A request or a schedule becomes a run, once, and the run its execution."""
+
+from typing import Any
+
+from trueup.handling import wiring
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """JSON in, JSON out; see trueup.handling.start."""
+    return wiring.starting().handle(event)

@@ -1,0 +1,79 @@
+"""`accept`: how a launch ended, what that means, and what the machine does next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trueup.accepting import Acceptance, Answer, Launch, over
+from trueup.artifacts import Artifacts
+from trueup.exits import Exit
+from trueup.handling.ends import ended_of
+from trueup.ledger import Ledger
+from trueup.model.plan import Slice
+from trueup.model.states import Phase
+from trueup.platform import Ended, Endings
+
+
+@dataclass(frozen=True, slots=True)
+class Accepting:
+    """Judges launches, and tells the trail how each ended."""
+
+    ledger: Ledger
+    artifacts: Artifacts
+    acceptance: Acceptance
+    endings: Endings
+
+    def handle(self, event: Mapping[str, Any]) -> dict[str, str]:
+        """Accept the launch of `{order, number, ended}`. Raises StoreUnavailable, Stale."""
+        launch = _launch(event)
+        ended = self._asked(launch, ended_of(event["ended"]))
+        answer = self.acceptance.accept(launch, ended)
+        if answer is not Answer.STOPPING:
+            self.ledger.audit.launch_ended(
+                launch.run_id,
+                launch.launch,
+                subject=f"{launch.phase.value}: slice {launch.slice.slice_id}, launch {launch.launch}",
+                how=_told(ended),
+                answer=answer.value,
+            )
+        return {"answer": answer.value}
+
+    def _asked(self, launch: Launch, ended: Ended) -> Ended:
+        """Where nobody told how the task ended (a timeout, a lost word), the platform is asked."""
+        if ended.exit_code is not None or ended.stop_code or ended.launch_refused:
+            return ended
+        for task in self._tasks(launch):
+            found = self.endings.ending(task)
+            # What we stopped ourselves says nothing: the silence before is what counts.
+            if found is not None and found.reason and not found.reason.startswith(over(launch)):
+                return found
+        return ended
+
+    def _tasks(self, launch: Launch) -> set[str]:
+        """The launch's task: as it registered or, where that was proved stopped already, as it took."""
+        tasks = self.ledger.tasks.of_slice(launch.run_id, launch.phase, launch.slice.slice_id)
+        registered = {task.task for task in tasks if task.launch == launch.launch}
+        if registered:
+            return registered
+        ids = [part.id for part in self.artifacts.slice(launch.slice)]
+        items = self.ledger.partitions.get_many(launch.run_id, launch.phase, ids).values()
+        return {item.task for item in items if item.task and item.launch == launch.launch}
+
+
+def _launch(event: Mapping[str, Any]) -> Launch:
+    order = event["order"]
+    return Launch(
+        run_id=order["runId"],
+        generation=order["generation"],
+        phase=Phase(order["phase"]),
+        slice=Slice.model_validate(order["slice"]),
+        launch=event["number"]["launch"],
+    )
+
+
+def _told(ended: Ended) -> str:
+    if ended.launch_refused:
+        return f"the launch was refused: {ended.reason}"
+    return "exit code 0" if ended == Ended(exit_code=Exit.DONE) else str(ended)

@@ -1,0 +1,60 @@
+"""How a launch ended, read from what its state was left with: an answer, or an error and its cause."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from trueup.exits import Exit
+from trueup.platform import Ended
+from trueup.worker.callback import ERROR
+
+# Throttling and capacity, in the disguises in which they were met: they say nothing against the slice.
+_NO_ROOM = re.compile(
+    r"rate exceeded|throttl|request ?limit ?exceeded|too many (concurrent )?requests|capacity is unavailable"
+    r"|insufficient capacity|RESOURCE:|you.ve reached the limit|limit on the number of|try again",
+    re.IGNORECASE,
+)
+_TRANSIENT = frozenset(
+    {"AmazonECS.Unknown", "ECS.ThrottlingException", "ECS.ServerException", "ECS.SdkClientException"}
+)
+_REASON = 1000
+
+
+def ended_of(left: Mapping[str, Any]) -> Ended:
+    """What a state's answer (`taskArn`; `key` and `sha256`) or error (`Error`, `Cause`) says of the end."""
+    error, cause = str(left.get("Error", "")), str(left.get("Cause") or "")
+    if not error:
+        return Ended(exit_code=Exit.DONE)
+    if error == ERROR:
+        return Ended(exit_code=_document(cause).get("exitCode"), reason="the task said so")
+    if error == "States.TaskFailed":
+        return _of_task(_document(cause), cause)
+    reason = f"{error}: {cause}"[:_REASON] if cause else error
+    if error.startswith(("ECS.", "AmazonECS.")):
+        return Ended(reason=reason, launch_refused=error in _TRANSIENT or bool(_NO_ROOM.search(cause)))
+    return Ended(reason=reason)
+
+
+def _of_task(task: Mapping[str, Any], cause: str) -> Ended:
+    """From the task's description, as `.sync` gives it: PascalCase keys, one container."""
+    container: Mapping[str, Any] = next(iter(task.get("Containers") or []), {})
+    said = [task.get("StoppedReason"), container.get("Reason")]
+    reason = "; ".join(part for part in said if part) or (None if task else cause)
+    never_began = task.get("StopCode") == "TaskFailedToStart" and container.get("ExitCode") is None
+    return Ended(
+        exit_code=container.get("ExitCode"),
+        stop_code=task.get("StopCode"),
+        reason=reason and reason[:_REASON],
+        launch_refused=never_began and bool(_NO_ROOM.search(reason or "")),
+    )
+
+
+def _document(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}  # A cause is text that anybody may write; one that says nothing leaves the end unknown.
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,58 @@
+"""What the backfill machine is told to do next. The machine carries it, and gives `at` back unread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from trueup.model.base import Count, Value
+from trueup.model.ledger import Run
+from trueup.model.plan import Plan
+from trueup.model.states import WRITING_PHASES, Phase, RunStatus
+
+Move = dict[str, Any]
+
+# Numbers that later generations have to themselves, so that none means two things in a phase.
+DISPATCHES = 1_000
+SLICES = 100_000
+
+
+class Position(Value):
+    """Where a run stands in its way: the phase, its last dispatch, and how far the phase was before that.
+
+    `mark` None: nothing was dispatched yet.
+    """
+
+    phase: Phase
+    dispatch: Count = 0
+    first_slice: Count = Field(default=0)
+    mark: int | None = None
+
+
+def beginning(run: Run, phase: Phase) -> Position:
+    """The position before the first dispatch of a phase in this generation."""
+    earlier = run.generation - 1
+    return Position(phase=phase, dispatch=earlier * DISPATCHES, first_slice=earlier * SLICES)
+
+
+def enter(run: Run, plan: Plan, phase: Phase) -> Move:
+    """Into a phase: by a gate where the job asks for one before anything is written."""
+    gated = phase in WRITING_PHASES and plan.job.approval.required
+    return {"do": "approve" if gated else "settle", "at": beginning(run, phase).document()}
+
+
+def settle(at: Position) -> Move:
+    """Open or settle the phase."""
+    return {"do": "settle", "at": at.document()}
+
+
+def wait(at: Position) -> Move:
+    """Wait for tasks to stop, and settle again."""
+    return {"do": "wait", "at": at.document()}
+
+
+def leave(run: Run) -> Move:
+    """The execution is through: as a failure where the run is one, so that consoles and alarms show it."""
+    failed = run.status in (RunStatus.FAILED, RunStatus.ABORTED)
+    return {"do": "fail" if failed else "end", "status": run.status.value}

@@ -1,0 +1,120 @@
+"""`settle`: opens a phase, and after each fan-out says from the ledger what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trueup.artifacts import Artifacts
+from trueup.artifacts.store import place
+from trueup.errors import LockHeld, RunClosed
+from trueup.handling import moves
+from trueup.handling.moves import DISPATCHES, Move, Position
+from trueup.ledger import Ledger
+from trueup.model.ledger import Run
+from trueup.model.plan import Dispatch, Plan
+from trueup.model.states import WRITING_PHASES, Phase, RunStatus
+from trueup.settling import SETTLER, Settled, Settlement
+from trueup.starting import Starter
+
+# A task leaves when its minutes are over; what comes on top is its cold start, its last batch and ECS's own
+# slowness at both ends.
+_MARGIN_SECONDS = 900
+_HEARTBEAT_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """Settles phases and hands out what is left. `network` is where ECS puts the tasks."""
+
+    ledger: Ledger
+    artifacts: Artifacts
+    settlement: Settlement
+    starter: Starter
+    network: Mapping[str, Any]
+
+    def handle(self, event: Mapping[str, Any]) -> Move:
+        """Settle the phase of `{runId, generation, at}`. Raises StoreUnavailable, Stale: call it again."""
+        run = self.ledger.runs.get(event["runId"])
+        if run.generation != event["generation"]:
+            return moves.leave(run)  # A redriven execution of an earlier generation: others serve the run.
+        return self._settle(run, Position.model_validate(event["at"]))
+
+    def _settle(self, run: Run, at: Position) -> Move:
+        settled = self.settlement.settle(run.run_id, at.phase)
+        run = self.ledger.runs.get(run.run_id)
+        if settled is Settled.STOPPING:
+            return moves.wait(at)
+        if settled is Settled.UNFINISHED and run.is_planned:
+            return self._hand_out(run, at)
+        if settled is Settled.COMPLETE:
+            return moves.enter(run, self.artifacts.plan_of(run), _after(run, at.phase))
+        return moves.leave(run)
+
+    def _hand_out(self, run: Run, at: Position) -> Move:
+        mark = self._mark(run, at.phase)
+        if mark == at.mark:
+            return self._fail(run, at, f"dispatch {_number(run, at)} of {at.phase.value} moved nothing")
+        try:
+            if at.phase in WRITING_PHASES:
+                self.starter.lock(run)
+        except LockHeld as held:
+            return self._fail(run, at, str(held))
+        except RunClosed:
+            return moves.settle(at)  # It was closed meanwhile: settling again ends it.
+        return self._work(run, at, mark)
+
+    def _work(self, run: Run, at: Position, mark: int) -> Move:
+        dispatch = self.starter.dispatch(run, at.phase, at.dispatch + 1, at.first_slice)
+        last = max((one.slice_id for one in dispatch.slices), default=at.first_slice - 1)
+        now = at.model_copy(update={"dispatch": dispatch.number, "first_slice": last + 1, "mark": mark})
+        if not dispatch.slices:
+            return moves.settle(now)  # The last partitions ended while this was decided.
+        name = f"{run.execution}-{at.phase.value}-{_number(run, now)}"
+        return {"do": "work", "at": now.document(), "name": name, "input": self._input(run, dispatch)}
+
+    def _input(self, run: Run, dispatch: Dispatch) -> dict[str, Any]:
+        """What the fan-out is started with: ids, pointers and numbers."""
+        plan, store = self.artifacts.plan_of(run), self.artifacts.store
+        bucket, key = place(store.location(dispatch.slices_key))
+        return {
+            "order": {
+                "runId": run.run_id,
+                "generation": run.generation,
+                "job": run.job,
+                "phase": dispatch.phase.value,
+                "planKey": run.plan_key,
+                "planSha256": run.plan_sha256,
+            },
+            "task": self._task(plan, dispatch.phase),
+            "dispatch": {"bucket": bucket, "key": key, "versionId": store.version(dispatch.slices_key)},
+            "results": {"bucket": bucket, "prefix": f"runs/{run.run_id}/{dispatch.phase.value}/map"},
+            "maxConcurrency": run.limits.max_concurrency,
+        }
+
+    def _task(self, plan: Plan, phase: Phase) -> dict[str, Any]:
+        task = plan.job.task
+        return {
+            "definition": plan.code(phase).task_definition,
+            "wait": task.wait,
+            "timeoutSeconds": int(task.minutes * 60) + _MARGIN_SECONDS,
+            "heartbeatSeconds": _HEARTBEAT_SECONDS,
+            "network": dict(self.network),
+        }
+
+    def _mark(self, run: Run, phase: Phase) -> int:
+        """How far a phase got: grows with every checkpoint, report and verdict."""
+        return sum(item.seq for item in self.ledger.partitions.all(run.run_id, phase))
+
+    def _fail(self, run: Run, at: Position, why: str) -> Move:
+        self.ledger.runs.stop(run.run_id, RunStatus.FAILED, who=SETTLER, why=why)
+        return self._settle(run, at)
+
+
+def _after(run: Run, phase: Phase) -> Phase:
+    return run.phases[run.phases.index(phase) + 1]
+
+
+def _number(run: Run, at: Position) -> int:
+    return at.dispatch - (run.generation - 1) * DISPATCHES

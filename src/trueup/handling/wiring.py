@@ -1,0 +1,112 @@
+"""The real things behind the handlers, made once a process from the environment that template.yaml sets."""
+
+from __future__ import annotations
+
+import os
+import random
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from trueup.accepting import Acceptance
+from trueup.artifacts import Artifacts
+from trueup.artifacts.s3 import S3Store, connect_s3, list_sizes
+from trueup.aws import connect
+from trueup.aws.ecs import Ecs
+from trueup.aws.executions import StateMachine
+from trueup.clock import SystemClock
+from trueup.handling.accept import Accepting
+from trueup.handling.close import Closing
+from trueup.handling.plan import Planning
+from trueup.handling.settle import Settling
+from trueup.handling.start import Starting
+from trueup.handling.sweep import Sweeping
+from trueup.jobfile import read_catalogue
+from trueup.ledger import Ledger
+from trueup.ledger.dynamo import DynamoTable, connect_dynamodb
+from trueup.model.job import JobFile
+from trueup.settling import Settlement
+from trueup.starting import Starter
+
+
+@cache
+def starting() -> Starting:
+    """For `start`."""
+    return Starting(_ledger(), _starter(), _executions(), _jobs())
+
+
+@cache
+def planning() -> Planning:
+    """For `plan`."""
+    listing = partial(list_sizes, connect_s3())
+    return Planning(_ledger(), _starter(), _ecs(), _jobs(), os.environ["TRUEUP_STACK"], listing)
+
+
+@cache
+def accepting() -> Accepting:
+    """For `accept`."""
+    return Accepting(_ledger(), _artifacts(), _acceptance(), _ecs())
+
+
+@cache
+def settling() -> Settling:
+    """For `settle`."""
+    return Settling(_ledger(), _artifacts(), _settlement(), _starter(), _network())
+
+
+@cache
+def closing() -> Closing:
+    """For `close`."""
+    return Closing(_ledger(), _settlement(), _executions())
+
+
+@cache
+def sweeping() -> Sweeping:
+    """For `sweep`."""
+    return Sweeping(_ledger(), _settlement(), _executions(), closing())
+
+
+@cache
+def _ledger() -> Ledger:
+    return Ledger(DynamoTable(connect_dynamodb(), os.environ["TRUEUP_TABLE"]), SystemClock())
+
+
+@cache
+def _artifacts() -> Artifacts:
+    return Artifacts(S3Store(connect_s3(), os.environ["TRUEUP_BUCKET"]))
+
+
+@cache
+def _ecs() -> Ecs:
+    return Ecs(connect("ecs"), os.environ.get("TRUEUP_CLUSTER", "default"))
+
+
+@cache
+def _executions() -> StateMachine:
+    return StateMachine(connect("stepfunctions"), os.environ["TRUEUP_BACKFILL"])
+
+
+@cache
+def _jobs() -> dict[str, JobFile]:
+    return read_catalogue(Path(os.environ["TRUEUP_CATALOGUE"]).read_bytes())
+
+
+def _starter() -> Starter:
+    return Starter(_ledger(), _artifacts(), SystemClock(), random.SystemRandom())
+
+
+def _acceptance() -> Acceptance:
+    return Acceptance(_ledger(), _artifacts(), _ecs(), SystemClock())
+
+
+def _settlement() -> Settlement:
+    return Settlement(_ledger(), _artifacts(), _acceptance())
+
+
+def _network() -> dict[str, Any]:
+    vpc = {
+        "Subnets": os.environ["TRUEUP_SUBNETS"].split(","),
+        "SecurityGroups": os.environ["TRUEUP_SECURITY_GROUPS"].split(","),
+        "AssignPublicIp": os.environ["TRUEUP_PUBLIC_IP"],
+    }
+    return {"AwsvpcConfiguration": vpc}

@@ -1,0 +1,292 @@
+"""Everything around the handlers, in memory: ECS, Step Functions, and a driver that plays its arrows.
+
+One arrow is one call of `step`: a handler's call, a write of the gate, a launch, a task's next point.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trueup.accepting import Acceptance
+from trueup.artifacts import Artifacts
+from trueup.artifacts.store import MemoryStore
+from trueup.errors import RunClosed
+from trueup.handling.accept import Accepting
+from trueup.handling.close import Closing
+from trueup.handling.plan import Planning
+from trueup.handling.settle import Settling
+from trueup.handling.start import Starting
+from trueup.handling.sweep import Sweeping
+from trueup.ledger import Ledger
+from trueup.model.job import JobFile
+from trueup.model.ledger import Run
+from trueup.model.plan import CodeIdentity, TaskOrder
+from trueup.platform import OVER, Ended, TaskState
+from trueup.settling import Settlement
+from trueup.starting import Starter
+from trueup.testing import ManualClock
+from trueup.worker import Control, Exit, Identity, Tools, Worker
+
+from .worker_cases import Died, FailingTable, Numbers
+
+READ, WRITE = (
+    CodeIdentity(
+        task_definition=f"arn:aws:ecs:eu-west-1:123456789012:task-definition/trueup-numbers-{mode}:{revision}",
+        image_digest="sha256:" + str(revision) * 64,
+    )
+    for mode, revision in (("read", 3), ("write", 4))
+)
+
+
+@dataclass
+class FakeTask:
+    """A task: its worker, stepped. `stuck`: it does not hear SIGTERM, and dies of SIGKILL a step later."""
+
+    arn: str
+    order: TaskOrder
+    worker: Worker
+    control: Control
+    loop: Iterator[Any]
+    stuck: bool = False
+    killing: int = 0
+    ended: Ended | None = None
+
+    def step(self) -> None:
+        """To its next point, or out."""
+        if self.ended is None and next(self.loop, None) is None:
+            self.end(Ended(exit_code=self.worker.exit, stop_code="EssentialContainerExited"))
+
+    def end(self, ended: Ended) -> None:
+        """Gone, one way or another; what happened first stands."""
+        self.ended = self.ended or ended
+
+
+class FakeEcs:
+    """Tasks by their ARN, and the code that there is."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, FakeTask] = {}
+        self.forgotten: set[str] = set()
+        self.stops: list[tuple[str, str]] = []
+        self.families = {"trueup-numbers-read": READ, "trueup-numbers-write": WRITE}
+
+    def latest(self, family: str) -> CodeIdentity:
+        return self.families[family]
+
+    def state(self, task: str) -> TaskState:
+        if task in self.forgotten or task not in self.tasks:
+            return TaskState.MISSING
+        return TaskState.ALIVE if self.tasks[task].ended is None else TaskState.STOPPED
+
+    def stop(self, task: str, reason: str) -> None:
+        self.stops.append((task, reason))
+        found = self.tasks[task]
+        found.control.signal = "SIGTERM"
+        found.killing += 1
+        if not found.stuck or found.killing > 2:  # SIGKILL comes after a while
+            found.end(Ended(exit_code=137, stop_code="UserInitiated", reason=reason))
+
+    def ending(self, task: str) -> Ended | None:
+        return None if task in self.forgotten or task not in self.tasks else self.tasks[task].ended
+
+
+@dataclass
+class Execution:
+    """One execution of the backfill machine, between two arrows."""
+
+    name: str
+    data: dict[str, Any]
+    status: str = "RUNNING"
+    told: dict[str, Any] | None = None
+    children: list[Child] = field(default_factory=list)
+    working: bool = False
+
+
+@dataclass
+class Child:
+    """One child of the Distributed Map, between two arrows. `at` is the state that it enters next."""
+
+    data: dict[str, Any]
+    at: str = "take"
+    task: FakeTask | None = None
+    answer: str = ""
+
+
+class FakeSteps:
+    """Executions by name: started once, and described."""
+
+    def __init__(self) -> None:
+        self.executions: dict[str, Execution] = {}
+        self.starts: list[str] = []
+
+    def start(self, name: str, data: Mapping[str, Any]) -> None:
+        self.starts.append(name)
+        self.executions.setdefault(name, Execution(name, json.loads(json.dumps(data))))
+
+    def status(self, name: str) -> str | None:
+        found = self.executions.get(name)
+        return found.status if found else None
+
+
+class World:
+    """Stores, fakes and handlers. `job` works what `job_file` declares."""
+
+    def __init__(self, job: type[Numbers], job_file: JobFile, *, table: FailingTable | None = None) -> None:
+        self.job = job
+        self.table = table or FailingTable()
+        self.clock = ManualClock()
+        self.ledger = Ledger(self.table, self.clock)
+        self.artifacts = Artifacts(MemoryStore())
+        self.ecs, self.steps = FakeEcs(), FakeSteps()
+        self.jobs = {job_file.name: job_file}
+        self.launches = 0
+        starter = Starter(self.ledger, self.artifacts, self.clock, random.Random(0))
+        self.acceptance = Acceptance(self.ledger, self.artifacts, self.ecs, self.clock)
+        settlement = Settlement(self.ledger, self.artifacts, self.acceptance)
+        self.start = Starting(self.ledger, starter, self.steps, self.jobs)
+        self.plan = Planning(self.ledger, starter, self.ecs, self.jobs, "trueup", lambda prefix: [])
+        self.accept = Accepting(self.ledger, self.artifacts, self.acceptance, self.ecs)
+        self.settle = Settling(self.ledger, self.artifacts, settlement, starter, {"AwsvpcConfiguration": {}})
+        self.close = Closing(self.ledger, settlement, self.steps)
+        self.sweep = Sweeping(self.ledger, settlement, self.steps, self.close)
+
+    # What a test does.
+
+    def ask(self, **changes: Any) -> Run:
+        """Start a run by a request."""
+        request = {"job": "numbers", "requestId": "r-1", "requester": "ann", "keys": ["a", "b", "c"]}
+        return self.run(self.start.handle({**request, **changes})["runId"])
+
+    def run(self, run_id: str) -> Run:
+        """The run as it stands."""
+        return self.ledger.runs.get(run_id)
+
+    def execution(self, run: Run) -> Execution:
+        """The execution that serves a run."""
+        return self.steps.executions[run.execution or ""]
+
+    def event(self, execution: Execution) -> dict[str, Any]:
+        """What EventBridge tells of an execution that ended."""
+        return {"detail": {"name": execution.name, "status": execution.status}}
+
+    def swept(self) -> dict[str, Any]:
+        """One sweep."""
+        return self.sweep.handle({})
+
+    def abort(self, execution: Execution) -> None:
+        """StopExecution: the machine stands still, and nobody tells the tasks."""
+        if execution.status == "RUNNING":
+            execution.status = "ABORTED"
+
+    def redrive(self, execution: Execution) -> None:
+        """RedriveExecution: on from where it stood."""
+        if execution.status in ("FAILED", "ABORTED", "TIMED_OUT"):
+            execution.status = "RUNNING"
+
+    def play(self, execution: Execution, most: int = 2_000) -> None:
+        """One execution, with its children and tasks in turn, to its end."""
+        for _ in range(most):
+            if execution.status != "RUNNING":
+                return
+            self.step(execution)
+            for child in list(execution.children):
+                self.step_child(child)
+                if child.task is not None:
+                    child.task.step()
+        raise AssertionError(f"{execution.name} did not end: {execution.told}")
+
+    # The arrows of the backfill machine.
+
+    def step(self, execution: Execution) -> None:
+        """The execution's next arrow."""
+        if execution.status != "RUNNING":
+            return
+        told = execution.told
+        if told is None:
+            execution.told = self.plan.handle(execution.data)
+        elif told["do"] in ("end", "fail", "approve"):
+            execution.status = "SUCCEEDED" if told["do"] == "end" else "FAILED"
+        elif told["do"] == "work" and not execution.working:
+            execution.children, execution.working = self._children(told["input"]), True
+        elif told["do"] != "work" or all(child.at == "over" for child in execution.children):
+            execution.told = self.settle.handle({**execution.data, "at": told["at"]})
+            execution.working = False
+
+    def _children(self, data: dict[str, Any]) -> list[Child]:
+        slices = json.loads(self.artifacts.store.get(data["dispatch"]["key"]))
+        return [Child({"task": data["task"], "order": {**data["order"], "slice": one}}) for one in slices]
+
+    # The arrows of one child.
+
+    def step_child(self, child: Child) -> None:
+        """The child's next arrow; while its task runs there is none."""
+        if child.at == "take":
+            self._take(child)
+        elif child.at == "run":
+            child.task, child.at = self.launch(child), "running"
+        elif child.at == "running" and child.task is not None and child.task.ended is not None:
+            self.hear(child, left_by(child.task.ended))
+        elif child.at == "accept":
+            self._accept(child)
+
+    def _take(self, child: Child) -> None:
+        order = child.data["order"]
+        try:
+            number = self.ledger.runs.next_launch(order["runId"], order["generation"])
+        except RunClosed:
+            child.at = "over"
+            return
+        child.data["number"], child.at = {"launch": number}, "run"
+
+    def _accept(self, child: Child) -> None:
+        child.answer = self.accept.handle(child.data)["answer"]
+        child.at = {"again": "take", "stopping": "accept"}.get(child.answer, "over")
+
+    def hear(self, child: Child, left: dict[str, Any]) -> None:
+        """The state of the launch is left, with an answer or an error."""
+        child.data["ended"], child.at, child.task = left, "accept", None
+
+    def launch(self, child: Child, *, code: CodeIdentity | None = None) -> FakeTask:
+        """RunTask: a task that has yet to register."""
+        order = TaskOrder.model_validate({**child.data["order"], **child.data["number"]})
+        self.launches += 1
+        arn = f"arn:aws:ecs:eu-west-1:123456789012:task/trueup/{self.launches:032x}"
+        control = Control()
+        code = code or (READ if "read" in child.data["task"]["definition"] else WRITE)
+        tools = Tools(
+            ledger=self.ledger,
+            artifacts=self.artifacts,
+            identity=Identity(arn, code),
+            clock=self.clock,
+            control=control,
+            rng=random.Random(0),
+            checkpoint_seconds=0,
+        )
+        worker = Worker(self.job, order, tools)
+        task = FakeTask(arn, order, worker, control, worker.steps())
+        self.ecs.tasks[arn] = task
+        return task
+
+
+def left_by(ended: Ended) -> dict[str, Any]:
+    """What `.sync` leaves of a task that ended."""
+    if ended.exit_code == Exit.DONE:
+        return {"taskArn": "arn"}
+    cause = {
+        "Containers": [{"ExitCode": ended.exit_code}] if ended.exit_code is not None else [{}],
+        "StopCode": ended.stop_code,
+        "StoppedReason": ended.reason or "Essential container in task exited",
+    }
+    return {"Error": "States.TaskFailed", "Cause": json.dumps(cause)}
+
+
+def dying_at(world: World, number: int) -> None:
+    """Let whatever writes next die after its write of that number."""
+    world.table.writes, world.table.dies_at = 0, number
+
+
+__all__ = ["OVER", "Child", "Died", "Execution", "FakeTask", "World", "dying_at", "left_by"]
