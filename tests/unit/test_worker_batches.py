@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -289,3 +290,41 @@ def test_too_many_reasons_to_skip_fail_the_partition() -> None:
     run = run_of(job_of(size=101, per_batch=101, transform=lambda self, n: Skip(f"number {n}")))
     run.run()
     assert "101 different reasons to skip in one partition; the ledger keeps 100." in error(run)
+
+
+class Mute(Exception):
+    """An error whose text cannot be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def failing(error: BaseException) -> Callable[..., Any]:
+    """A hook that raises."""
+
+    def hook(*_: Any) -> Any:
+        raise error
+
+    return hook
+
+
+@pytest.mark.parametrize("hook", ["read", "count", "transform", "combine", "write", "finish"])
+def test_an_error_that_cannot_say_what_it_is_fails_the_partition(hook: str) -> None:
+    run = run_of(job_of(**{hook: failing(Mute())}), keys="ab")
+    run.run()
+    assert ([PartitionStatus.FAILED] * 2, 1) == ([item(run, key).status for key in "ab"], len(run.tasks))
+    assert "its text cannot be had (RuntimeError)" in error(run)
+
+
+def test_an_error_with_half_a_surrogate_pair_can_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    # pytest's own workers cannot hand on a captured log with such a text.
+    monkeypatch.setattr(logging.getLogger("trueup.worker"), "disabled", True)
+    run = run_of(job_of(transform=failing(ValueError("caf\udce9"))))
+    run.run()
+    assert r"ValueError | transform failed with ValueError: caf\udce9 | 0" == error(run)
+
+
+def test_a_reason_with_half_a_surrogate_pair_can_be_stored() -> None:
+    run = run_of(job_of(transform=lambda self, n: Skip("caf\udce9")))
+    run.run()
+    assert {r"caf\udce9": 12} == item(run).skipped

@@ -15,26 +15,19 @@ from trueup.errors import JobError, Refused, StoreUnavailable
 from trueup.jobs import Backfill, Context, Outcome, Range, RangeOutcome, Reject, Skip, overrides
 from trueup.model.counters import COUNTERS, Counters
 from trueup.worker.stopping import Stopped
+from trueup.worker.telling import describe, told
 
 # These are not the fault of a record, so no bisection is made for them.
 NOT_A_RECORDS_FAULT = (JobError, Stopped, Refused, StoreUnavailable)
-
-_NAMED = 1_000  # characters of a record that an error carries
 
 
 class RecordFailed(JobError):
     """The author's code failed on a record (or, where no single one does it, on a range of them)."""
 
     def __init__(self, hook: str, record: object, cause: BaseException) -> None:
-        super().__init__(f"{hook} failed with {type(cause).__name__}: {cause}")
+        super().__init__(f"{hook} failed with {type(cause).__name__}: {told(cause)}")
         self.hook = hook
         self.record = describe(record)
-
-
-def describe(record: object) -> str:
-    """A record as an error names it."""
-    text = repr(record)
-    return text if len(text) <= _NAMED else text[: _NAMED - 1] + "…"
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from trueup.errors import JobError
 from trueup.jobs import Backfill, Batch, Range
 from trueup.model.plan import Partition
 from trueup.worker.patience import Patience
+from trueup.worker.telling import storable
 
 _CURSOR = re.compile(r"v[0-9]+:")
 _LONGEST_CURSOR = 4096
@@ -74,7 +75,7 @@ class _Reader:
         self._check_cursor(batch.cursor)
 
     def _check_cursor(self, cursor: object) -> None:
-        if not isinstance(cursor, str) or not _CURSOR.match(cursor) or len(cursor) > _LONGEST_CURSOR:
+        if not _is_cursor(cursor):
             raise JobError(
                 f"read yielded a batch with the cursor {str(cursor)[:100]!r}.",
                 remedy="A cursor is text that begins with its version, 'v1:...', "
@@ -85,6 +86,12 @@ class _Reader:
                 f"read yielded a second batch with the cursor {cursor!r}.",
                 remedy="A cursor moves with each batch; who starts after it would work the second one again.",
             )
+
+
+def _is_cursor(cursor: object) -> bool:
+    if not isinstance(cursor, str) or len(cursor) > _LONGEST_CURSOR:
+        return False
+    return _CURSOR.match(cursor) is not None and storable(cursor) == cursor
 
 
 def _iterator(batches: object) -> Iterator[Batch | Range]:
