@@ -109,6 +109,18 @@ def test_an_exception_in_transform_names_the_record_and_keeps_the_cause() -> Non
     assert ("0", ZeroDivisionError) == (failed.value.record, type(failed.value.__cause__))
 
 
+def test_a_next_that_found_nothing_is_an_error_like_any_other() -> None:
+    known = ["zero", "one"]
+
+    def transform(self: Any, n: int) -> str:
+        return next(name for name in known if n < len(known))
+
+    run = run_of(job_of(transform=transform))
+    run.run()
+    assert (PartitionStatus.FAILED, 0) == (item(run).status, run.records.used)
+    assert "StopIteration | transform failed with StopIteration: | 2" == error(run)
+
+
 def test_a_long_record_is_cut_in_the_error() -> None:
     job = recorder(transform=lambda self, text: 1 / 0)
     with pytest.raises(RecordFailed) as failed:

@@ -110,6 +110,9 @@ def transform(job: Backfill, records: Sequence[Any]) -> _Transformed:
         raise
     except Exception:
         made = _one_by_one(job, records)
+    if len(made) < len(records):
+        # StopIteration (a `next` that found nothing) ends a `map` as if the records were through.
+        made = _one_by_one(job, records)
     # Most batches hold plain rows alone; asking for the set of types is one pass at C's speed.
     if any(issubclass(kind, _SPECIAL) for kind in set(map(type, made))):
         return _sort_out(records, made)
