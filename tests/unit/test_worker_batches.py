@@ -241,6 +241,32 @@ def test_a_wrong_outcome_is_named_and_not_bisected(outcome: Any, message: str) -
     assert [2] == calls
 
 
+def test_a_write_that_takes_rows_out_of_its_list_accounts_for_them_all_the_same() -> None:
+    def write(self: Any, rows: list[int], ctx: Any) -> Outcome:
+        rows.remove(1)
+        return Outcome(written=len(rows))
+
+    with pytest.raises(WrongOutcome, match="write was given 2 rows and accounts for 1"):
+        work(recorder(write=write), [1, 2])
+
+
+def test_a_write_that_empties_its_list_gets_all_rows_again_after_throttling() -> None:
+    written: set[int] = set()
+    throttled = [Throttled()]
+
+    def write(self: Any, rows: list[int], ctx: Any) -> Outcome:
+        given = len(rows)
+        while rows:
+            if len(rows) == 1 and throttled:
+                raise throttled.pop()
+            written.add(rows.pop())
+        return Outcome(written=given)
+
+    run = run_of(job_of(write=write))
+    run.run()
+    assert (1, 12, set(range(12))) == (run.accepted, run.records.written, written)
+
+
 def test_write_is_not_called_without_rows() -> None:
     job = recorder(transform=lambda self, n: [])
     assert ((2, 0, 0, 0), []) == (figures(job, [1, 2]), job.calls)

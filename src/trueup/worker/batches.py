@@ -200,7 +200,9 @@ def _write(job: Backfill, rows: Sequence[Any], ctx: Context, attempt: Attempt) -
     if not rows:
         return Outcome()
     try:
-        outcome: Outcome = attempt("write", lambda: _checked(job.write(rows, ctx), rows))
+        # A list of its own for each attempt: an author may take rows out of it, and the next attempt and the
+        # count of them must not miss any.
+        outcome: Outcome = attempt("write", lambda: _checked(job.write(list(rows), ctx), rows))
         return outcome
     except NOT_A_RECORDS_FAULT:
         raise
