@@ -96,7 +96,7 @@ class PartitionWork:
             if isinstance(error, Stopped):
                 yield from self._leave(error)
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # An author's `sys.exit` is no exit code of ours.
             log.exception("partition %s failed", self._part.id)
             yield from self._flush()
             yield self._report(ResultStatus.FAILED, error=_as_error(error, self._cursor))
@@ -315,7 +315,7 @@ class PartitionWork:
         )
 
 
-def _as_error(error: Exception, after: str | None) -> PartitionError:
+def _as_error(error: BaseException, after: str | None) -> PartitionError:
     record = error.record if isinstance(error, RecordFailed) else None
     cause = error.__cause__ if isinstance(error, RecordFailed) and error.__cause__ else error
     message = told(error)[:_LONGEST_MESSAGE]
