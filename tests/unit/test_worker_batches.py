@@ -90,12 +90,32 @@ def test_skips_are_counted_by_reason() -> None:
     assert {"odd": 2, "even": 1} == work(job, [1, 2, 3]).skipped
 
 
-@pytest.mark.parametrize("result", [None, (n for n in "generator")])
+@pytest.mark.parametrize("result", [None, (n for n in "generator"), map(str, "map"), filter(None, "filter")])
 def test_what_transform_may_not_return_names_the_record(result: Any) -> None:
     job = recorder(transform=lambda self, n: result if n == 2 else n)
     with pytest.raises(
         RecordFailed, match=r"it returned .*; return a row, a list of rows, \[\], Skip or Reject"
     ) as failed:
+        work(job, [1, 2, 3])
+    assert "2" == failed.value.record
+
+
+async def not_awaited(self: Any, n: int) -> int:
+    return n
+
+
+@pytest.mark.filterwarnings("ignore:coroutine")
+def test_transform_may_not_be_a_coroutine() -> None:
+    with pytest.raises(RecordFailed, match="it returned coroutine; return a row"):
+        work(recorder(transform=not_awaited), [1])
+
+
+@pytest.mark.parametrize("kind", [Skip, Reject])
+@pytest.mark.parametrize("reason", [None, 404, ""])
+def test_a_reason_is_a_text(kind: Any, reason: Any) -> None:
+    job = recorder(transform=lambda self, n: kind(reason) if n == 2 else n)
+    wanted = f"the reason of its {kind.__name__} is {reason!r}; give a text"
+    with pytest.raises(RecordFailed, match=wanted) as failed:
         work(job, [1, 2, 3])
     assert "2" == failed.value.record
 

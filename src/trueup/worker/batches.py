@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import GeneratorType, NoneType
+from types import CoroutineType, GeneratorType, NoneType
 from typing import Any
 
 from trueup.errors import JobError, Refused, StoreUnavailable
@@ -119,7 +119,8 @@ def transform(job: Backfill, records: Sequence[Any]) -> _Transformed:
     return _Transformed(made, used=len(records))
 
 
-_SPECIAL = (list, Skip, Reject, NoneType, GeneratorType)
+_NO_ROWS = (GeneratorType, CoroutineType, map, filter)
+_SPECIAL = (list, Skip, Reject, NoneType, *_NO_ROWS)
 
 
 def _one_by_one(job: Backfill, records: Sequence[Any]) -> list[Any]:
@@ -137,17 +138,24 @@ def _one_by_one(job: Backfill, records: Sequence[Any]) -> list[Any]:
 def _sort_out(records: Sequence[Any], made: list[Any]) -> _Transformed:
     done = _Transformed([], used=0)
     for record, result in zip(records, made, strict=True):
+        if isinstance(result, Skip | Reject) and not _is_reason(result.reason):
+            what = f"the reason of its {type(result).__name__} is {result.reason!r}; give a text"
+            raise RecordFailed("transform", record, TypeError(what))
         if isinstance(result, Skip):
             done.skipped[result.reason] = done.skipped.get(result.reason, 0) + 1
         elif isinstance(result, Reject):
             done.rejects.append({"rejected": record, "reason": result.reason})
-        elif result is None or isinstance(result, GeneratorType):
+        elif result is None or isinstance(result, _NO_ROWS):
             what = f"it returned {type(result).__name__}; return a row, a list of rows, [], Skip or Reject"
             raise RecordFailed("transform", record, TypeError(what))
         else:
             done.used += 1
             done.rows.extend(result if isinstance(result, list) else [result])
     return done
+
+
+def _is_reason(reason: object) -> bool:
+    return isinstance(reason, str) and reason != ""
 
 
 def combine(job: Backfill, records: Sequence[Any], rows: list[Any]) -> Sequence[Any]:

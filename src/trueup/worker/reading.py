@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Sized
+from collections.abc import Generator, Iterator, Mapping, Sized
 
 from trueup.errors import JobError
 from trueup.jobs import Backfill, Batch, Range
@@ -67,7 +67,7 @@ class _Reader:
                 f"read yielded {type(batch).__name__}.",
                 remedy="Yield Batch(records, cursor) or Range(low, high, cursor).",
             )
-        if isinstance(batch, Batch) and not isinstance(batch.records, Sized):
+        if isinstance(batch, Batch) and not _are_records(batch.records):
             raise JobError(
                 f"read yielded a batch whose records are {type(batch.records).__name__}.",
                 remedy="Give a list: a batch is worked as a whole, and after an error record by record.",
@@ -86,6 +86,11 @@ class _Reader:
                 f"read yielded a second batch with the cursor {cursor!r}.",
                 remedy="A cursor moves with each batch; who starts after it would work the second one again.",
             )
+
+
+def _are_records(records: object) -> bool:
+    # The records of a mapping would be its keys, those of text its characters.
+    return isinstance(records, Sized) and not isinstance(records, Mapping | str | bytes)
 
 
 def _is_cursor(cursor: object) -> bool:
