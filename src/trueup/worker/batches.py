@@ -224,7 +224,7 @@ def _write(job: Backfill, rows: Sequence[Any], ctx: Context, attempt: Attempt) -
 def _checked(outcome: object, rows: Sequence[Any]) -> Outcome:
     if not isinstance(outcome, Outcome):
         raise WrongOutcome(f"write returned {type(outcome).__name__}, not an Outcome.")
-    _must_be_counts(outcome.written, outcome.unchanged)
+    _must_be_counts([outcome.written, outcome.unchanged], _OUTCOME)
     if not all(_is_pair(one) for one in outcome.refused):
         raise WrongOutcome("write returned refused rows that are no pairs of row and reason.")
     known = outcome.written + outcome.unchanged + len(outcome.refused)
@@ -240,10 +240,10 @@ def _is_pair(refused: object) -> bool:
     return isinstance(refused, tuple) and len(refused) == 2
 
 
-def _must_be_counts(*figures: object) -> None:
+def _must_be_counts(figures: Sequence[object], remedy: str) -> None:
     wrong = [figure for figure in figures if not isinstance(figure, int) or figure < 0]
     if wrong:
-        raise WrongOutcome(f"write returned {wrong[0]!r} where a number of rows belongs.")
+        raise WrongOutcome(f"write returned {wrong[0]!r} where a number of rows belongs.", remedy=remedy)
 
 
 _OUTCOME = "Return Outcome(written=…, unchanged=…, refused=[(row, reason), …])."
@@ -281,7 +281,11 @@ def _range_outcome(outcome: object) -> RangeOutcome:
             f"write of a Range returned {type(outcome).__name__}, not a RangeOutcome.", remedy=_RANGE_OUTCOME
         )
     given = [outcome.read, outcome.written, outcome.unchanged, outcome.refused, outcome.rejected]
-    _must_be_counts(*given, *outcome.skipped.values())
+    _must_be_counts([*given, *outcome.skipped.values()], _RANGE_OUTCOME)
+    if not all(map(_is_reason, outcome.skipped)):
+        raise WrongOutcome(
+            "write of a Range skipped records for a reason that is no text.", remedy=_RANGE_OUTCOME
+        )
     left_out = sum(outcome.skipped.values()) + outcome.rejected
     if left_out > outcome.read:
         raise WrongOutcome(
