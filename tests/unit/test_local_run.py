@@ -154,7 +154,7 @@ def test_a_run_that_is_cancelled_ends_with_slices_that_nobody_launched() -> None
 def test_a_second_run_on_the_same_window_is_kept_off_by_the_lock() -> None:
     table = MemoryTable()
     run_of(job_of(), table=table).plan()
-    with pytest.raises(LockHeld):
+    with pytest.raises(LockHeld, match="holds a of numbers, which overlaps a"):
         run_of(job_of(), table=table, seed=1).plan()
 
 

@@ -200,6 +200,15 @@ def test_defaults_are_filled_in_also_inside():
     assert expected == check_params(make_job(parameters=SCHEMA), {"carrier": "AA", "table": {}})
 
 
+def test_parameters_that_are_missing_are_named_together_and_once():
+    text = {"type": "string"}
+    schema = {"type": "object", "required": ["from", "into"], "properties": {"from": text, "into": text}}
+    with pytest.raises(RequestError) as refused:
+        check_params(make_job(parameters=schema), {})
+    wanted = "params: `from`, `into` are missing. Give them, like --param from=VALUE --param into=VALUE."
+    assert wanted == str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("params", "messages"),
     [

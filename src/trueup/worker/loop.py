@@ -98,7 +98,7 @@ class Worker:
         except (UsageError, ArtifactError) as wrong:
             log.error("the input is wrong: %s", wrong)
             self.exit = Exit.BAD_INPUT
-        except Exception:
+        except (Exception, SystemExit):  # An author's `sys.exit` is no exit code of ours.
             log.exception("a bug, or an error outside any partition")
             self.exit = Exit.FAULT
 
@@ -121,7 +121,7 @@ class Worker:
     def _close(self, job: Backfill) -> None:
         try:
             job.close()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # The work is done and saved, or another error is on its way: neither is to be lost over this one.
             log.exception("close failed")
             self._warnings.append(f"close failed with {type(error).__name__}: {error}")
