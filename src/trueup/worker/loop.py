@@ -114,8 +114,12 @@ class Worker:
             bench.patience.call("open", bench.job.open)
             try:
                 yield from self._work(bench, self._tools.artifacts.slice(self._order.slice))
-            finally:
+            except GeneratorExit:
+                raise  # dropped where it stood, as a process is that gets SIGKILL: nothing is closed
+            except BaseException:
                 self._close(bench.job)
+                raise
+            self._close(bench.job)
         yield from self._store(plan)
 
     def _close(self, job: Backfill) -> None:
