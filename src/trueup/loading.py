@@ -31,7 +31,7 @@ def load_class(job: JobFile, folder: Path) -> type[Backfill]:
             remedy=f"Put {name} into {module.replace('.', '/')}.py beside the job file, "
             "and install what it imports.",
         ) from error
-    except Exception as error:  # the author's module may raise anything while it is imported
+    except (Exception, SystemExit) as error:  # the author's module may raise anything while it is imported
         raise JobFileError(
             f"{job.job_class} cannot be imported: {type(error).__name__}: {error}.",
             remedy="Correct the module.",

@@ -11,6 +11,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from trueup.cli import main
 from trueup.jobfile import load
 from trueup.loading import load_class
 from trueup.testing import LocalRun
@@ -45,6 +46,20 @@ def test_the_readme_shows_code_by_line_20() -> None:
 def test_links_within_the_project_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_commands_of_the_readme_for_a_job_of_ones_own_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = (ROOT / "README.md").read_text().partition("## Write one of your own\n")[2]
+    commands = section.split("```")[1].replace("\\\n", " ").strip().splitlines()
+    monkeypatch.chdir(tmp_path)
+
+    assert 3 == len(commands)
+    for command in commands:
+        program, *arguments = command.split()
+        assert ".venv/bin/trueup" == program
+        assert 0 == main(arguments), command
 
 
 @pytest.fixture

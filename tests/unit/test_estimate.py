@@ -6,7 +6,9 @@ import pytest
 
 from trueup.model.job import JobFile
 from trueup.model.plan import Partition, Slice
+from trueup.planning import estimate as estimating
 from trueup.planning.estimate import estimate, price, price_list
+from trueup.worker import tools
 
 
 def make_job(**more):
@@ -45,8 +47,8 @@ def test_three_tasks_of_which_two_run_at_once():
     assert pytest.approx(17.25, abs=0.06) == result.billed_minutes
     # 8 a launch x 3 + 40
     assert 64 == result.transitions
-    # take and report 60, checkpoints 30 x 6, accept 2 x (30 + 3), task items 6 x 3, beats 900 / 30
-    assert 60 + 180 + 66 + 18 + 30 == result.dynamodb_writes
+    # take and report 60, checkpoints 30 x 10, accept 2 x (30 + 3), task items 6 x 3, beats 900 / 10
+    assert 60 + 300 + 66 + 18 + 90 == result.dynamodb_writes
 
 
 def test_a_short_task_is_billed_a_minute():
@@ -82,3 +84,8 @@ def test_every_price_has_a_date_a_source_and_a_unit():
         assert entry["source"].startswith("https://aws.amazon.com/"), name
         assert entry["unit"], name
         assert 0 < price(name) < 1
+
+
+def test_the_estimate_beats_and_saves_as_often_as_a_worker_does():
+    assert tools.CHECKPOINT_SECONDS == estimating.CHECKPOINT_SECONDS
+    assert tools.BEAT_SECONDS == estimating.BEAT_SECONDS

@@ -145,6 +145,7 @@ class Stranger: ...
         ),
         ("no_syntax", "class Job(", "cannot be imported: SyntaxError"),
         ("no_luck", "1 / 0", "cannot be imported: ZeroDivisionError"),
+        ("no_stay", "raise SystemExit(0)", "cannot be imported: SystemExit: 0"),
         ("no_backfill", "Job = 1", "is no Backfill"),
         ("no_hooks", "from trueup import Backfill\nclass Job(Backfill): ...", "has no read and no write"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -154,7 +154,7 @@ def test_a_run_that_is_cancelled_ends_with_slices_that_nobody_launched() -> None
 def test_a_second_run_on_the_same_window_is_kept_off_by_the_lock() -> None:
     table = MemoryTable()
     run_of(job_of(), table=table).plan()
-    with pytest.raises(LockHeld):
+    with pytest.raises(LockHeld, match="holds a of numbers, which overlaps a"):
         run_of(job_of(), table=table, seed=1).plan()
 
 
@@ -254,3 +254,25 @@ def test_the_figures_are_those_of_the_ledger() -> None:
     run.run()
     assert (2, 2, 6, 0) == (run.planned, run.accepted, run.records.read, run.replayed)
     assert last(run).worker.contract is not None
+
+
+def test_a_kill_closes_nothing_so_a_job_that_only_buffers_is_found_out() -> None:
+    class Buffered(Numbers):
+        target: ClassVar[set[Any]] = set()
+
+        def open(self) -> None:
+            self.buffer: list[Any] = []
+
+        def write(self, rows: Any, ctx: Any) -> Outcome:
+            self.buffer += [(ctx.partition.id, row) for row in rows]
+            return Outcome(written=len(rows))
+
+        def close(self) -> None:
+            self.target.update(self.buffer)
+
+    def make_run() -> LocalRun:
+        Buffered.target.clear()
+        return run_of(Buffered, keys="ab")
+
+    with pytest.raises(AssertionError, match="kill after point"):
+        check_backfill(make_run, target=lambda: set(Buffered.target))

@@ -235,6 +235,9 @@ def test_the_hook_names_labels_or_whole_partitions():
         ({"by": "list"}, ["x" * 600], {}, "more than 512"),
         ({"by": "list"}, ["\ud800"], {}, "is not Unicode"),
         ({"by": "list"}, ["item="], {}, "has no name"),
+        ({"by": "job"}, None, {"named": "abc"}, "partitions(window) gave str 'abc'. Give a list of names"),
+        ({"by": "job"}, None, {"named": 5}, "partitions(window) gave int '5'."),
+        ({"by": "job"}, None, {"named": ["a", 1]}, "partitions(window) gave int '1'."),
         ({"by": "job"}, None, {"named": ["a", "a"]}, "two partitions are called item=a"),
     ],
 )
@@ -303,3 +306,18 @@ def test_counted_records_outweigh_history_and_history_the_job_file():
 )
 def test_the_lock_sees_the_window_or_what_encloses_the_keys(settings, request_, expected):
     assert expected == window(make_job(settings), request_)
+
+
+@pytest.mark.parametrize(
+    ("window", "text"),
+    [
+        (Window(kind="date", low="2013-01-01", high="2014-01-01"), "2013-01-01 to 2014-01-01 (UTC)"),
+        (Window(kind="key", low=None, high="m", key_type="text"), "the beginning to m"),
+        (Window(kind="key", low="m", high=None, key_type="text"), "m to the end"),
+        (Window(kind="list", items=("a", "b")), "a, b"),
+        (Window(kind="list", items=("a", "b", "c", "d", "e")), "a, b, c and 2 more"),
+        (Window(kind="all"), "everything"),
+    ],
+)
+def test_a_window_reads_as_people_write_it(window, text):
+    assert text == str(window)

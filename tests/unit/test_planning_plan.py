@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -200,6 +198,15 @@ def test_defaults_are_filled_in_also_inside():
     assert expected == check_params(make_job(parameters=SCHEMA), {"carrier": "AA", "table": {}})
 
 
+def test_parameters_that_are_missing_are_named_together_and_once():
+    text = {"type": "string"}
+    schema = {"type": "object", "required": ["from", "into"], "properties": {"from": text, "into": text}}
+    with pytest.raises(RequestError) as refused:
+        check_params(make_job(parameters=schema), {})
+    wanted = "params: `from`, `into` are missing. Give them, like --param from=VALUE --param into=VALUE."
+    assert wanted == str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("params", "messages"),
     [
@@ -237,36 +244,3 @@ def test_a_job_without_parameters_takes_none():
 )
 def test_a_typed_parameter_is_read_as_the_schema_says(name, text, expected):
     assert expected == read_param(make_job(parameters=SCHEMA), name, text)
-
-
-def test_a_hundred_thousand_partitions_are_planned_within_15_seconds_and_512_megabytes():
-    # In a process of its own, so that nothing else is measured; in processor time, as tests run in parallel.
-    done = subprocess.run(
-        [sys.executable, "-c", SCALE], capture_output=True, text=True, check=False, timeout=100
-    )
-    assert 0 == done.returncode, done.stderr
-    seconds, memory = done.stdout.split()
-    assert 15 > float(seconds)
-    assert 512 * 2**20 > int(memory) * (1 if sys.platform == "darwin" else 1024)
-
-
-SCALE = """
-import resource
-from datetime import datetime, UTC
-from trueup.model.job import JobFile
-from trueup.model.plan import CodeIdentity
-from trueup.model.request import Request
-from trueup.model.states import Phase
-from trueup.planning import make_dispatch, make_plan, partitions, read_partitions
-job = JobFile.model_validate({
-    "name": "job", "class": "module:Job", "partitions": {"by": "key-range", "size": 1000},
-    "target": {"name": "table", "guard": "key"}, "limits": {"maxConcurrency": 64}})
-code = CodeIdentity(task_definition="job:1", image_digest="sha256:" + "0" * 64)
-request = Request(job="job", request_id="r", requester="me", start="0", end="100000000")
-plan, data = make_plan(job, request, partitions(job, request), run_id="job-1",
-                       read_code=code, write_code=code, created_at=datetime(2026, 1, 1, tzinfo=UTC))
-dispatch, lines, slices = make_dispatch(plan, read_partitions(data), phase=Phase.APPLY, number=1)
-assert plan.partition_count == 100_000 == sum(one.partitions for one in dispatch.slices)
-used = resource.getrusage(resource.RUSAGE_SELF)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss)
-"""

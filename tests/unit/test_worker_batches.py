@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -89,12 +90,32 @@ def test_skips_are_counted_by_reason() -> None:
     assert {"odd": 2, "even": 1} == work(job, [1, 2, 3]).skipped
 
 
-@pytest.mark.parametrize("result", [None, (n for n in "generator")])
+@pytest.mark.parametrize("result", [None, (n for n in "generator"), map(str, "map"), filter(None, "filter")])
 def test_what_transform_may_not_return_names_the_record(result: Any) -> None:
     job = recorder(transform=lambda self, n: result if n == 2 else n)
     with pytest.raises(
         RecordFailed, match=r"it returned .*; return a row, a list of rows, \[\], Skip or Reject"
     ) as failed:
+        work(job, [1, 2, 3])
+    assert "2" == failed.value.record
+
+
+async def not_awaited(self: Any, n: int) -> int:
+    return n
+
+
+@pytest.mark.filterwarnings("ignore:coroutine")
+def test_transform_may_not_be_a_coroutine() -> None:
+    with pytest.raises(RecordFailed, match="it returned coroutine; return a row"):
+        work(recorder(transform=not_awaited), [1])
+
+
+@pytest.mark.parametrize("kind", [Skip, Reject])
+@pytest.mark.parametrize("reason", [None, 404, ""])
+def test_a_reason_is_a_text(kind: Any, reason: Any) -> None:
+    job = recorder(transform=lambda self, n: kind(reason) if n == 2 else n)
+    wanted = f"the reason of its {kind.__name__} is {reason!r}; give a text"
+    with pytest.raises(RecordFailed, match=wanted) as failed:
         work(job, [1, 2, 3])
     assert "2" == failed.value.record
 
@@ -106,6 +127,18 @@ def test_an_exception_in_transform_names_the_record_and_keeps_the_cause() -> Non
     ) as failed:
         work(job, [2, 0, 1])
     assert ("0", ZeroDivisionError) == (failed.value.record, type(failed.value.__cause__))
+
+
+def test_a_next_that_found_nothing_is_an_error_like_any_other() -> None:
+    known = ["zero", "one"]
+
+    def transform(self: Any, n: int) -> str:
+        return next(name for name in known if n < len(known))
+
+    run = run_of(job_of(transform=transform))
+    run.run()
+    assert (PartitionStatus.FAILED, 0) == (item(run).status, run.records.used)
+    assert "StopIteration | transform failed with StopIteration: | 2" == error(run)
 
 
 def test_a_long_record_is_cut_in_the_error() -> None:
@@ -228,6 +261,32 @@ def test_a_wrong_outcome_is_named_and_not_bisected(outcome: Any, message: str) -
     assert [2] == calls
 
 
+def test_a_write_that_takes_rows_out_of_its_list_accounts_for_them_all_the_same() -> None:
+    def write(self: Any, rows: list[int], ctx: Any) -> Outcome:
+        rows.remove(1)
+        return Outcome(written=len(rows))
+
+    with pytest.raises(WrongOutcome, match="write was given 2 rows and accounts for 1"):
+        work(recorder(write=write), [1, 2])
+
+
+def test_a_write_that_empties_its_list_gets_all_rows_again_after_throttling() -> None:
+    written: set[int] = set()
+    throttled = [Throttled()]
+
+    def write(self: Any, rows: list[int], ctx: Any) -> Outcome:
+        given = len(rows)
+        while rows:
+            if len(rows) == 1 and throttled:
+                raise throttled.pop()
+            written.add(rows.pop())
+        return Outcome(written=given)
+
+    run = run_of(job_of(write=write))
+    run.run()
+    assert (1, 12, set(range(12))) == (run.accepted, run.records.written, written)
+
+
 def test_write_is_not_called_without_rows() -> None:
     job = recorder(transform=lambda self, n: [])
     assert ((2, 0, 0, 0), []) == (figures(job, [1, 2]), job.calls)
@@ -289,3 +348,41 @@ def test_too_many_reasons_to_skip_fail_the_partition() -> None:
     run = run_of(job_of(size=101, per_batch=101, transform=lambda self, n: Skip(f"number {n}")))
     run.run()
     assert "101 different reasons to skip in one partition; the ledger keeps 100." in error(run)
+
+
+class Mute(Exception):
+    """An error whose text cannot be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def failing(error: BaseException) -> Callable[..., Any]:
+    """A hook that raises."""
+
+    def hook(*_: Any) -> Any:
+        raise error
+
+    return hook
+
+
+@pytest.mark.parametrize("hook", ["read", "count", "transform", "combine", "write", "finish"])
+def test_an_error_that_cannot_say_what_it_is_fails_the_partition(hook: str) -> None:
+    run = run_of(job_of(**{hook: failing(Mute())}), keys="ab")
+    run.run()
+    assert ([PartitionStatus.FAILED] * 2, 1) == ([item(run, key).status for key in "ab"], len(run.tasks))
+    assert "its text cannot be had (RuntimeError)" in error(run)
+
+
+def test_an_error_with_half_a_surrogate_pair_can_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    # pytest's own workers cannot hand on a captured log with such a text.
+    monkeypatch.setattr(logging.getLogger("trueup.worker"), "disabled", True)
+    run = run_of(job_of(transform=failing(ValueError("caf\udce9"))))
+    run.run()
+    assert r"ValueError | transform failed with ValueError: caf\udce9 | 0" == error(run)
+
+
+def test_a_reason_with_half_a_surrogate_pair_can_be_stored() -> None:
+    run = run_of(job_of(transform=lambda self, n: Skip("caf\udce9")))
+    run.run()
+    assert {r"caf\udce9": 12} == item(run).skipped

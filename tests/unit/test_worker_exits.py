@@ -20,6 +20,7 @@ from .worker_cases import (
     FailingTable,
     Numbers,
     contracts,
+    error,
     item,
     job_of,
     last,
@@ -36,11 +37,11 @@ def exits(run: LocalRun) -> list[Exit]:
     return [task.worker.exit for task in run.tasks]
 
 
-def raises(error: Exception) -> Any:
+def raises(failure: BaseException) -> Any:
     """A hook that raises."""
 
     def hook(self: Numbers, *arguments: Any) -> Any:
-        raise error
+        raise failure
 
     return hook
 
@@ -104,6 +105,22 @@ def test_a_bug_in_open_leaves_with_70_and_twice_fails_the_slice() -> None:
     run = run_of(job_of(open=raises(KeyError("host"))), keys="ab")
     assert [Exit.FAULT, Exit.FAULT] == exits(run)
     assert 2 == run.count(PartitionStatus.FAILED)
+
+
+@pytest.mark.parametrize("code", [0, 64, 75])
+def test_an_exit_in_open_is_a_bug_whatever_its_code(code: int) -> None:
+    run = run_of(job_of(open=raises(SystemExit(code))), keys="ab")
+    assert [Exit.FAULT, Exit.FAULT] == exits(run)
+    assert 2 == run.count(PartitionStatus.FAILED)
+
+
+@pytest.mark.parametrize("hook", ["read", "transform", "combine", "write", "count", "finish"])
+@pytest.mark.parametrize("code", [0, 64, 75])
+def test_an_exit_in_a_hook_fails_the_partition_whatever_its_code(hook: str, code: int) -> None:
+    run = run_of(job_of(**{hook: raises(SystemExit(code))}), keys="ab")
+    assert [Exit.DONE] == exits(run)
+    assert 2 == run.count(PartitionStatus.FAILED)
+    assert f"SystemExit | {code} | None" == error(run)
 
 
 def test_open_may_ask_to_be_tried_again() -> None:
@@ -254,10 +271,12 @@ def test_close_is_called_also_after_an_error() -> None:
     assert [True] == closed
 
 
-def test_a_close_that_fails_changes_nothing_and_is_warned_of() -> None:
-    run = run_of(job_of(close=raises(OSError("no route"))))
+@pytest.mark.parametrize("failure", [OSError("no route"), SystemExit("no route")])
+def test_a_close_that_fails_changes_nothing_and_is_warned_of(failure: BaseException) -> None:
+    run = run_of(job_of(close=raises(failure)))
     assert [Exit.DONE] == exits(run)
-    assert (1, ["close failed with OSError: no route"]) == (run.accepted, contracts(run)[0].warnings)
+    warned = f"close failed with {type(failure).__name__}: no route"
+    assert (1, [warned]) == (run.accepted, contracts(run)[0].warnings)
 
 
 def test_the_codes_are_those_that_the_design_publishes() -> None:

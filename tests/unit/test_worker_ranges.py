@@ -92,7 +92,11 @@ def test_a_failing_range_is_named_and_not_bisected() -> None:
     ("outcome", "message"),
     [
         (Outcome(written=3), "write of a Range returned Outcome, not a RangeOutcome."),
-        (RangeOutcome(read=3, written=-1), "write returned -1 where a number of rows belongs."),
+        (
+            RangeOutcome(read=3, written=-1),
+            "write returned -1 where a number of rows belongs. Return RangeOutcome(",
+        ),
+        (RangeOutcome(read=3, skipped={None: 2}), "skipped records for a reason that is no text."),  # type: ignore[dict-item]
         (RangeOutcome(read=3, rejected=2, skipped={"x": 2}), "skipped and rejected 4 of 3 records."),
     ],
 )

@@ -33,7 +33,10 @@ def reading(*batches: Any) -> type[Numbers]:
         (Batch([1], ""), "a batch with the cursor ''. A cursor is text"),
         (Batch([1], "12"), "a batch with the cursor '12'. A cursor is text"),
         (Batch([1], "x1:2"), "a batch with the cursor 'x1:2'. A cursor is text"),
+        (Batch([1], "v1:\udce9"), "a batch with the cursor 'v1:\\udce9'. A cursor is text"),
         (Batch([1], "v1:" + "x" * 4096), "of at most 4096 characters"),
+        (Batch({"id": 1}, "v1:1"), "a batch whose records are dict. Give a list"),  # type: ignore[arg-type]
+        (Batch("abc", "v1:1"), "a batch whose records are str. Give a list"),
         (Batch(iter([1]), "v1:1"), "a batch whose records are list_iterator. Give a list"),  # type: ignore[arg-type]
     ],
 )

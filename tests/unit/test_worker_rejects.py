@@ -121,6 +121,13 @@ class Odd:
         return "<odd>"
 
 
+class Mute:
+    """Something that will not even say what it is."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no words")
+
+
 @pytest.mark.parametrize(
     ("record", "expected"),
     [
@@ -129,6 +136,8 @@ class Odd:
         ({"at": Odd()}, {"at": "<odd>"}),
         ({(1, 2): "tuple as a key"}, "{(1, 2): 'tuple as a key'}"),
         (float("nan"), "nan"),
+        (Mute(), "<Mute whose repr raises RuntimeError>"),
+        ("caf\udce9", "caf\udce9"),
     ],
 )
 def test_a_reject_that_json_cannot_say_is_kept_all_the_same(record: Any, expected: Any) -> None:

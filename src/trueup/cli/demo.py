@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Annotated, Any
 
@@ -23,6 +24,8 @@ def command(
     """
     from trueup.local.demo import run_demo
 
+    # By itself SIGTERM would end us where we stand: tasks would go on for a while, and their logs stay.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     figures = run_demo(seed=seed, note=lambda line: print(line, file=sys.stderr if as_json else sys.stdout))
     if as_json:
         print_json(figures)

@@ -95,7 +95,7 @@ class Partitions:
     ) -> PartitionItem:
         """Leave early with the cursor saved. It costs no take: it came from outside. Raises LostOwnership.
 
-        `took_over`: a task before died at work, and no checkpoint came since; what it did may yet be repeated.
+        `took_over`: a task before died at work, and no checkpoint came since; what it did may be repeated.
         """
         sets = {
             "status": PartitionStatus.INTERRUPTED.value,

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +15,7 @@ from typing import Self
 from trueup.accepting import Acceptance, Answer, Launch
 from trueup.artifacts import Artifacts
 from trueup.clock import SystemClock
-from trueup.errors import TrueupError
+from trueup.errors import StoreUnavailable, TrueupError
 from trueup.ledger import Ledger
 from trueup.local.fleet import Fleet
 from trueup.model.base import sha256
@@ -107,6 +108,11 @@ class _Killer:
         self._thread.join()
 
     def _run(self) -> None:
+        # Where the ledger is gone, the fan-out says so; one message is enough.
+        with suppress(StoreUnavailable):
+            self._kill_until_over()
+
+    def _kill_until_over(self) -> None:
         kills, rng = self._parent.kills, self._parent.rng
         while self.killed < kills.most and not self._over.wait(rng.uniform(kills.shortest, kills.longest)):
             at_work = [task.task for task in self._parent.ledger.tasks.of(self._run_id)]

@@ -38,6 +38,9 @@ class Partition(Value):
 Bound = int | str | datetime
 
 
+_NAMED = 3  # items of a window that an error names
+
+
 class Window(Value):
     """What a run covers and a lock protects.
 
@@ -52,6 +55,16 @@ class Window(Value):
     key_type: Literal["integer", "text"] | None = None
     timezone: str = "UTC"
     items: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """As people read it: `2013-01-01 to 2014-01-01 (UTC)`, `a, b and 3 more`, `everything`."""
+        if self.kind == "all" or (self.kind == "list" and not self.items):
+            return "everything"
+        if self.kind == "list":
+            more = f" and {len(self.items) - _NAMED} more" if len(self.items) > _NAMED else ""
+            return ", ".join(self.items[:_NAMED]) + more
+        low, high = (bound or "the end" for bound in (self.low or "the beginning", self.high))
+        return f"{low} to {high}" + (f" ({self.timezone})" if self.kind == "date" else "")
 
     def overlaps(self, other: Window) -> bool:
         """Whether the two may touch the same thing. Windows that cannot be compared do.

@@ -206,8 +206,3 @@ def _hour_label(local: datetime) -> str:
 def utc_text(moment: datetime) -> str:
     """An instant as 2024-01-31T04:00:00Z."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
-
-
-def first_instant(day: date, timezone: str) -> datetime:
-    """When a local day begins, in UTC."""
-    return datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(timezone)).astimezone(UTC)

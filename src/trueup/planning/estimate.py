@@ -24,8 +24,8 @@ START_SECONDS = 45
 STOP_SECONDS = 30
 """From a container's end until Step Functions knows; not billed, but the slot stays taken."""
 LAUNCHES_A_SECOND = 20
-CHECKPOINT_SECONDS = 5
-BEAT_SECONDS = 30
+CHECKPOINT_SECONDS = 3
+BEAT_SECONDS = 10
 TRANSITIONS_A_LAUNCH = 8
 TRANSITIONS_A_RUN = 40
 ACCEPTED_AT_ONCE = 99

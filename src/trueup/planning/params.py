@@ -20,7 +20,8 @@ def check_params(job: JobFile, params: Mapping[str, Any]) -> dict[str, Any]:
     RequestError lists every parameter that is unknown, missing or of the wrong kind.
     """
     filled = with_defaults(job.parameters, dict(params))
-    problems = [*_unknown(job, params), *_invalid(job, filled)]
+    # The schema says "required" once for each that is missing, and we name them together.
+    problems = list(dict.fromkeys([*_unknown(job, params), *_invalid(job, filled)]))
     if problems:
         field, what, remedy = problems[0]
         rest = "".join(f"\n{name}: {more} {advice}".rstrip() for name, more, advice in problems[1:])
@@ -87,7 +88,9 @@ def _explained(error: Any) -> tuple[str, str, str]:
     field = ".".join(["params", *map(str, error.absolute_path)])
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
-        return field, f"{_ticked(missing)} is missing.", f"Give it, like --param {missing[0]}=VALUE."
+        verb, which = ("is", "it") if len(missing) == 1 else ("are", "them")
+        options = " ".join(f"--param {name}=VALUE" for name in missing)
+        return field, f"{_ticked(missing)} {verb} missing.", f"Give {which}, like {options}."
     if error.validator == "type":
         wanted = (
             error.validator_value

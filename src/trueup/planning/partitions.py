@@ -169,6 +169,8 @@ def _by_hook(
 ) -> Iterator[Partition]:
     if named is None:
         raise ValueError("partitions by the job's own hook need what the hook named")
+    if isinstance(named, str) or not isinstance(named, Iterable):
+        raise _no_name(named)  # The names in a text would be its characters.
     made = [_hooked(settings, entry, pace) for entry in named]
     chosen = _chosen(request, settings.key, [one.label for one in made])
     yield from (one for one in made if chosen is None or one.label in chosen)
@@ -178,9 +180,19 @@ def _hooked(settings: JobPartitions, entry: str | Partition, pace: Pace) -> Part
     if isinstance(entry, Partition):
         checked_id(entry.id)
         return entry
+    if not isinstance(entry, str):
+        raise _no_name(entry)
     partition_id = named_id(settings.key, entry)
     weight = pace.weight(partition_id, settings.seconds)
     return Partition(partition_id=partition_id, input=entry, weight=weight)
+
+
+def _no_name(given: object) -> RequestError:
+    return RequestError(
+        f"the job's partitions(window) gave {type(given).__name__} {str(given)[:100]!r}.",
+        remedy="Give a list of names, or of Partition values.",
+        field="partitions",
+    )
 
 
 def _chosen(request: Request, key: str, known: Iterable[str]) -> set[str] | None:

@@ -8,33 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import GeneratorType, NoneType
+from types import CoroutineType, GeneratorType, NoneType
 from typing import Any
 
 from trueup.errors import JobError, Refused, StoreUnavailable
 from trueup.jobs import Backfill, Context, Outcome, Range, RangeOutcome, Reject, Skip, overrides
 from trueup.model.counters import COUNTERS, Counters
 from trueup.worker.stopping import Stopped
+from trueup.worker.telling import describe, told
 
 # These are not the fault of a record, so no bisection is made for them.
 NOT_A_RECORDS_FAULT = (JobError, Stopped, Refused, StoreUnavailable)
-
-_NAMED = 1_000  # characters of a record that an error carries
 
 
 class RecordFailed(JobError):
     """The author's code failed on a record (or, where no single one does it, on a range of them)."""
 
     def __init__(self, hook: str, record: object, cause: BaseException) -> None:
-        super().__init__(f"{hook} failed with {type(cause).__name__}: {cause}")
+        super().__init__(f"{hook} failed with {type(cause).__name__}: {told(cause)}")
         self.hook = hook
         self.record = describe(record)
-
-
-def describe(record: object) -> str:
-    """A record as an error names it."""
-    text = repr(record)
-    return text if len(text) <= _NAMED else text[: _NAMED - 1] + "…"
 
 
 @dataclass(slots=True)
@@ -117,13 +110,17 @@ def transform(job: Backfill, records: Sequence[Any]) -> _Transformed:
         raise
     except Exception:
         made = _one_by_one(job, records)
+    if len(made) < len(records):
+        # StopIteration (a `next` that found nothing) ends a `map` as if the records were through.
+        made = _one_by_one(job, records)
     # Most batches hold plain rows alone; asking for the set of types is one pass at C's speed.
     if any(issubclass(kind, _SPECIAL) for kind in set(map(type, made))):
         return _sort_out(records, made)
     return _Transformed(made, used=len(records))
 
 
-_SPECIAL = (list, Skip, Reject, NoneType, GeneratorType)
+_NO_ROWS = (GeneratorType, CoroutineType, map, filter)
+_SPECIAL = (list, Skip, Reject, NoneType, *_NO_ROWS)
 
 
 def _one_by_one(job: Backfill, records: Sequence[Any]) -> list[Any]:
@@ -141,17 +138,24 @@ def _one_by_one(job: Backfill, records: Sequence[Any]) -> list[Any]:
 def _sort_out(records: Sequence[Any], made: list[Any]) -> _Transformed:
     done = _Transformed([], used=0)
     for record, result in zip(records, made, strict=True):
+        if isinstance(result, Skip | Reject) and not _is_reason(result.reason):
+            what = f"the reason of its {type(result).__name__} is {result.reason!r}; give a text"
+            raise RecordFailed("transform", record, TypeError(what))
         if isinstance(result, Skip):
             done.skipped[result.reason] = done.skipped.get(result.reason, 0) + 1
         elif isinstance(result, Reject):
             done.rejects.append({"rejected": record, "reason": result.reason})
-        elif result is None or isinstance(result, GeneratorType):
+        elif result is None or isinstance(result, _NO_ROWS):
             what = f"it returned {type(result).__name__}; return a row, a list of rows, [], Skip or Reject"
             raise RecordFailed("transform", record, TypeError(what))
         else:
             done.used += 1
             done.rows.extend(result if isinstance(result, list) else [result])
     return done
+
+
+def _is_reason(reason: object) -> bool:
+    return isinstance(reason, str) and reason != ""
 
 
 def combine(job: Backfill, records: Sequence[Any], rows: list[Any]) -> Sequence[Any]:
@@ -204,7 +208,9 @@ def _write(job: Backfill, rows: Sequence[Any], ctx: Context, attempt: Attempt) -
     if not rows:
         return Outcome()
     try:
-        outcome: Outcome = attempt("write", lambda: _checked(job.write(rows, ctx), rows))
+        # A list of its own for each attempt: an author may take rows out of it, and the next attempt and the
+        # count of them must not miss any.
+        outcome: Outcome = attempt("write", lambda: _checked(job.write(list(rows), ctx), rows))
         return outcome
     except NOT_A_RECORDS_FAULT:
         raise
@@ -218,7 +224,7 @@ def _write(job: Backfill, rows: Sequence[Any], ctx: Context, attempt: Attempt) -
 def _checked(outcome: object, rows: Sequence[Any]) -> Outcome:
     if not isinstance(outcome, Outcome):
         raise WrongOutcome(f"write returned {type(outcome).__name__}, not an Outcome.")
-    _must_be_counts(outcome.written, outcome.unchanged)
+    _must_be_counts([outcome.written, outcome.unchanged], _OUTCOME)
     if not all(_is_pair(one) for one in outcome.refused):
         raise WrongOutcome("write returned refused rows that are no pairs of row and reason.")
     known = outcome.written + outcome.unchanged + len(outcome.refused)
@@ -234,10 +240,10 @@ def _is_pair(refused: object) -> bool:
     return isinstance(refused, tuple) and len(refused) == 2
 
 
-def _must_be_counts(*figures: object) -> None:
+def _must_be_counts(figures: Sequence[object], remedy: str) -> None:
     wrong = [figure for figure in figures if not isinstance(figure, int) or figure < 0]
     if wrong:
-        raise WrongOutcome(f"write returned {wrong[0]!r} where a number of rows belongs.")
+        raise WrongOutcome(f"write returned {wrong[0]!r} where a number of rows belongs.", remedy=remedy)
 
 
 _OUTCOME = "Return Outcome(written=…, unchanged=…, refused=[(row, reason), …])."
@@ -275,7 +281,11 @@ def _range_outcome(outcome: object) -> RangeOutcome:
             f"write of a Range returned {type(outcome).__name__}, not a RangeOutcome.", remedy=_RANGE_OUTCOME
         )
     given = [outcome.read, outcome.written, outcome.unchanged, outcome.refused, outcome.rejected]
-    _must_be_counts(*given, *outcome.skipped.values())
+    _must_be_counts([*given, *outcome.skipped.values()], _RANGE_OUTCOME)
+    if not all(map(_is_reason, outcome.skipped)):
+        raise WrongOutcome(
+            "write of a Range skipped records for a reason that is no text.", remedy=_RANGE_OUTCOME
+        )
     left_out = sum(outcome.skipped.values()) + outcome.rejected
     if left_out > outcome.read:
         raise WrongOutcome(

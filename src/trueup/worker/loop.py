@@ -103,7 +103,7 @@ class Worker:
         except (UsageError, ArtifactError) as wrong:
             log.error("the input is wrong: %s", wrong)
             self.exit = Exit.BAD_INPUT
-        except Exception:
+        except (Exception, SystemExit):  # An author's `sys.exit` is no exit code of ours.
             log.exception("a bug, or an error outside any partition")
             self.exit = Exit.FAULT
 
@@ -119,14 +119,18 @@ class Worker:
             bench.patience.call("open", bench.job.open)
             try:
                 yield from self._work(bench, self._tools.artifacts.slice(self._order.slice))
-            finally:
+            except GeneratorExit:
+                raise  # dropped where it stood, as a process is that gets SIGKILL: nothing is closed
+            except BaseException:
                 self._close(bench.job)
+                raise
+            self._close(bench.job)
         yield from self._store(plan)
 
     def _close(self, job: Backfill) -> None:
         try:
             job.close()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # The work is done and saved, or another error is on its way: neither is to be lost over this one.
             log.exception("close failed")
             self._warnings.append(f"close failed with {type(error).__name__}: {error}")

@@ -21,6 +21,7 @@ from trueup.worker.patience import Patience
 from trueup.worker.reading import read_batches
 from trueup.worker.rejects import Rejects
 from trueup.worker.stopping import Stopped, Stopping
+from trueup.worker.telling import storable, told
 from trueup.worker.tools import Tools
 
 log = logging.getLogger("trueup.worker")
@@ -95,7 +96,7 @@ class PartitionWork:
             if isinstance(error, Stopped):
                 yield from self._leave(error)
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # An author's `sys.exit` is no exit code of ours.
             log.exception("partition %s failed", self._part.id)
             yield from self._flush()
             yield self._report(ResultStatus.FAILED, error=_as_error(error, self._cursor))
@@ -176,7 +177,7 @@ class PartitionWork:
     def _skipped_with(self, more: dict[str, int]) -> dict[str, int]:
         skipped = dict(self._skipped)
         for reason, number in more.items():
-            short = reason[:_LONGEST_REASON]
+            short = storable(reason)[:_LONGEST_REASON]
             skipped[short] = skipped.get(short, 0) + number
         if len(skipped) > _MOST_REASONS:
             raise JobError(
@@ -314,8 +315,8 @@ class PartitionWork:
         )
 
 
-def _as_error(error: Exception, after: str | None) -> PartitionError:
+def _as_error(error: BaseException, after: str | None) -> PartitionError:
     record = error.record if isinstance(error, RecordFailed) else None
     cause = error.__cause__ if isinstance(error, RecordFailed) and error.__cause__ else error
-    message = str(error)[:_LONGEST_MESSAGE]
+    message = told(error)[:_LONGEST_MESSAGE]
     return PartitionError(kind=type(cause).__name__, message=message, record=record, batch_after=after)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Sized
+from collections.abc import Generator, Iterator, Mapping, Sized
 
 from trueup.errors import JobError
 from trueup.jobs import Backfill, Batch, Range
 from trueup.model.plan import Partition
 from trueup.worker.patience import Patience
+from trueup.worker.telling import storable
 
 _CURSOR = re.compile(r"v[0-9]+:")
 _LONGEST_CURSOR = 4096
@@ -66,7 +67,7 @@ class _Reader:
                 f"read yielded {type(batch).__name__}.",
                 remedy="Yield Batch(records, cursor) or Range(low, high, cursor).",
             )
-        if isinstance(batch, Batch) and not isinstance(batch.records, Sized):
+        if isinstance(batch, Batch) and not _are_records(batch.records):
             raise JobError(
                 f"read yielded a batch whose records are {type(batch.records).__name__}.",
                 remedy="Give a list: a batch is worked as a whole, and after an error record by record.",
@@ -74,7 +75,7 @@ class _Reader:
         self._check_cursor(batch.cursor)
 
     def _check_cursor(self, cursor: object) -> None:
-        if not isinstance(cursor, str) or not _CURSOR.match(cursor) or len(cursor) > _LONGEST_CURSOR:
+        if not _is_cursor(cursor):
             raise JobError(
                 f"read yielded a batch with the cursor {str(cursor)[:100]!r}.",
                 remedy="A cursor is text that begins with its version, 'v1:...', "
@@ -85,6 +86,17 @@ class _Reader:
                 f"read yielded a second batch with the cursor {cursor!r}.",
                 remedy="A cursor moves with each batch; who starts after it would work the second one again.",
             )
+
+
+def _are_records(records: object) -> bool:
+    # The records of a mapping would be its keys, those of text its characters.
+    return isinstance(records, Sized) and not isinstance(records, Mapping | str | bytes)
+
+
+def _is_cursor(cursor: object) -> bool:
+    if not isinstance(cursor, str) or len(cursor) > _LONGEST_CURSOR:
+        return False
+    return _CURSOR.match(cursor) is not None and storable(cursor) == cursor
 
 
 def _iterator(batches: object) -> Iterator[Batch | Range]:

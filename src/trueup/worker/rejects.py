@@ -12,6 +12,7 @@ from typing import Any
 
 from trueup.artifacts import Artifacts, rejects_prefix
 from trueup.ledger import Owner
+from trueup.worker.telling import describe
 
 # Each name lies in the partition's item, and an item holds 400 KB: more parts than these become one.
 MOST_PARTS = 200
@@ -62,10 +63,12 @@ class Rejects:
 def _line(reject: dict[str, Any]) -> bytes:
     try:
         text = json.dumps(reject, default=str, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
+    except Exception:
         # A record may be anything, and a bad one is no reason to lose it: what JSON cannot say is told as
         # Python does.
-        text = json.dumps(
-            {name: value if name == "reason" else repr(value) for name, value in reject.items()}
-        )
+        text = json.dumps({name: _plainly(value) for name, value in reject.items()})
     return text.encode() + b"\n"
+
+
+def _plainly(value: object) -> str:
+    return value if isinstance(value, str) else describe(value)

@@ -1,0 +1,29 @@
+"""What errors and records say of themselves, as text that is short enough and that every store can hold."""
+
+from __future__ import annotations
+
+LONGEST_RECORD = 1_000  # characters of a record that an error carries
+
+
+def told(error: BaseException) -> str:
+    """The error's text. Authors raise errors of their own, whose `__str__` may raise."""
+    try:
+        text = str(error)
+    except Exception as worse:
+        text = f"its text cannot be had ({type(worse).__name__})"
+    return storable(text)
+
+
+def describe(record: object) -> str:
+    """A record as an error names it. Records are the author's too, and so is their `__repr__`."""
+    try:
+        text = repr(record)
+    except Exception as worse:
+        text = f"<{type(record).__name__} whose repr raises {type(worse).__name__}>"
+    text = storable(text)
+    return text if len(text) <= LONGEST_RECORD else text[: LONGEST_RECORD - 1] + "…"
+
+
+def storable(text: str) -> str:
+    """Text without halves of surrogate pairs, which `errors="surrogateescape"` makes of broken bytes."""
+    return text.encode(errors="backslashreplace").decode()
