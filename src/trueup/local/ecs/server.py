@@ -25,6 +25,7 @@ from trueup.local.ecs.images import Images
 from trueup.local.ecs.names import DEFAULT_ACCOUNT, DEFAULT_REGION, Place
 from trueup.local.ecs.orders import Ordered
 from trueup.local.ecs.processes import Nursery
+from trueup.local.serving import Server, stop_soon
 
 T = TypeVar("T")
 
@@ -102,11 +103,11 @@ async def run(options: Options, logs: Path, started: Started) -> None:
     listening = _listen(options)
     host, port = listening.getsockname()[:2]
     fargate.address = f"http://{host}:{port}"
-    server = _Server(uvicorn.Config(make_app(fargate), log_config=None, access_log=False, lifespan="off"))
+    server = Server(uvicorn.Config(make_app(fargate), log_config=None, access_log=False, lifespan="off"))
     loop = asyncio.get_running_loop()
     try:
         await nursery.open()
-        started(Ecs(fargate.address, fargate, loop), lambda: _tell(loop, server))
+        started(Ecs(fargate.address, fargate, loop), lambda: stop_soon(loop, server))
         await server.serve(sockets=[listening])
     finally:
         await fargate.close()
@@ -129,23 +130,6 @@ def _settings(options: Options, logs: Path, nursery: Nursery) -> Settings:
         kept=options.kept,
         unseen=options.unseen,
     )
-
-
-class _Server(uvicorn.Server):
-    """Stops at once: nobody's connection is worth waiting for."""
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close connections, also those in the middle of a request."""
-        self.force_exit = True
-        await super().shutdown(sockets)
-
-
-def _tell(loop: asyncio.AbstractEventLoop, server: uvicorn.Server) -> None:
-    def stop() -> None:
-        server.should_exit = True
-
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(stop)
 
 
 def _listen(options: Options) -> socket.socket:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import uvicorn
 
+from trueup.local.serving import Server, stop_soon
 from trueup.local.stepfunctions.api.app import make_app
 from trueup.local.stepfunctions.api.own_calls import OwnCalls
 from trueup.local.stepfunctions.chance import Chance
@@ -58,11 +59,11 @@ async def serve(options: Options, started: Callable[[str, Callable[[], None]], N
     eventbridge = EventBridgeSink(calls) if "events" in options.endpoints and options.sink is None else None
     engine = own.engine = Engine(own, _settings(options, eventbridge))
     listening = _listen(options)
-    server = _Server(uvicorn.Config(make_app(engine), log_config=None, access_log=False, lifespan="off"))
+    server = Server(uvicorn.Config(make_app(engine), log_config=None, access_log=False, lifespan="off"))
     loop = asyncio.get_running_loop()
     if started is not None:
         host, port = listening.getsockname()[:2]
-        started(f"http://{host}:{port}", lambda: _tell(loop, server))
+        started(f"http://{host}:{port}", lambda: stop_soon(loop, server))
     try:
         await server.serve(sockets=[listening])
     finally:
@@ -71,23 +72,6 @@ async def serve(options: Options, started: Callable[[str, Callable[[], None]], N
             await eventbridge.close()
         calls.close()
         listening.close()
-
-
-class _Server(uvicorn.Server):
-    """Stops at once: nobody's connection is worth waiting for."""
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close connections, also those in the middle of a request."""
-        self.force_exit = True
-        await super().shutdown(sockets)
-
-
-def _tell(loop: asyncio.AbstractEventLoop, server: uvicorn.Server) -> None:
-    def stop() -> None:
-        server.should_exit = True
-
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(stop)
 
 
 def _settings(options: Options, eventbridge: Sink | None) -> Settings:
