@@ -131,6 +131,7 @@ def test_an_execution_is_started_under_its_name_with_its_input(
     asked = {"stateMachineArn": MACHINE, "name": "run-1", "input": '{"generation": 1, "runId": "run"}'}
     stub.add_response("start_execution", {"executionArn": EXECUTION, "startDate": 0}, asked)
     here.start("run-1", {"runId": "run", "generation": 1})
+    stub.assert_no_pending_responses()
 
 
 @pytest.mark.parametrize(("data", "ours"), [('{"a":1}', True), ('{"a":2}', False)])
