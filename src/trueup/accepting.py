@@ -18,7 +18,7 @@ from trueup.exits import Exit
 from trueup.judging import judge_reported
 from trueup.ledger import Decision, Ledger
 from trueup.model.ledger import PartitionItem, Run, TaskItem
-from trueup.model.plan import Slice
+from trueup.model.plan import Slice, TaskOrder
 from trueup.model.result import PartitionError
 from trueup.model.states import UNFINISHED, PartitionStatus, Phase, RunStatus
 from trueup.platform import Ended, Platform, TaskState
@@ -49,6 +49,19 @@ class Launch:
     phase: Phase
     slice: Slice
     launch: int
+
+    def order(self, run: Run) -> TaskOrder:
+        """What the task of this launch is told."""
+        return TaskOrder(
+            run_id=run.run_id,
+            job=run.job,
+            generation=self.generation,
+            phase=self.phase,
+            launch=self.launch,
+            slice=self.slice,
+            plan_key=run.plan_key,
+            plan_sha256=run.plan_sha256,
+        )
 
 
 class Acceptance:

@@ -21,7 +21,7 @@ from trueup.local.demo import containers
 from trueup.local.stores import BUCKET
 from trueup.model.job import ErrorSettings, JobFile, Limits, Target
 from trueup.model.ledger import PartitionItem, Run
-from trueup.model.plan import CodeIdentity, Partition, Slice, TaskOrder
+from trueup.model.plan import CodeIdentity, Partition, Slice
 from trueup.model.request import Request
 from trueup.model.states import Phase
 from trueup.platform import Ended
@@ -119,7 +119,7 @@ class Driven:
         arn = f"arn:aws:ecs:us-east-1:000000000000:task/kills/{os.getpid()}-{next(_numbers)}"
         launch = Launch(self.run.run_id, self.run.generation, self.phase, self.slice, number)
         before = {part: item.cursor for part, item in self.items().items()}
-        self.stack.warm.start(self._spec(arn, number, stop))
+        self.stack.warm.start(self._spec(arn, launch, stop))
         task = Task(arn, launch, before)
         self.launched.append(task)
         return task
@@ -154,20 +154,10 @@ class Driven:
     def _acceptance(self) -> Acceptance:
         return Acceptance(self.stack.ledger, self.stack.artifacts, self.stack.warm, SystemClock())
 
-    def _spec(self, arn: str, number: int, stop: Stop | None) -> dict[str, Any]:
-        order = TaskOrder(
-            run_id=self.run.run_id,
-            job=self.run.job,
-            generation=self.run.generation,
-            phase=self.phase,
-            launch=number,
-            slice=self.slice,
-            plan_key=self.run.plan_key,
-            plan_sha256=self.run.plan_sha256,
-        )
+    def _spec(self, arn: str, launch: Launch, stop: Stop | None) -> dict[str, Any]:
         return {
             "task": arn,
-            "order": order.document(),
+            "order": launch.order(self.run).document(),
             "code": self.code.document(),
             "job": self.shape.job,
             "traits": self.shape.traits,

@@ -21,7 +21,7 @@ from trueup.local.fleet import Fleet
 from trueup.model.base import sha256
 from trueup.model.job import JobFile
 from trueup.model.ledger import Counts, Run
-from trueup.model.plan import CodeIdentity, Slice, TaskOrder
+from trueup.model.plan import CodeIdentity, Slice
 from trueup.model.request import Request
 from trueup.model.states import Phase
 from trueup.settling import Settlement
@@ -152,18 +152,9 @@ class _Work:
     def _launch(self, slice_: Slice) -> None:
         run, parent = self._run, self._parent
         number = parent.ledger.runs.next_launch(run.run_id, run.generation)
-        order = TaskOrder(
-            run_id=run.run_id,
-            job=run.job,
-            generation=run.generation,
-            phase=Phase.APPLY,
-            launch=number,
-            slice=slice_,
-            plan_key=run.plan_key,
-            plan_sha256=run.plan_sha256,
-        )
-        arn = parent.fleet.start(order, self._code, self._folder, self._secrets)
-        self._alive[arn] = Launch(run.run_id, run.generation, Phase.APPLY, slice_, number)
+        launch = Launch(run.run_id, run.generation, Phase.APPLY, slice_, number)
+        arn = parent.fleet.start(launch.order(run), self._code, self._folder, self._secrets)
+        self._alive[arn] = launch
         self.launches += 1
 
     def _accept_next(self) -> None:

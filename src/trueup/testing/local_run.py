@@ -20,7 +20,7 @@ from trueup.ledger.table import Table
 from trueup.model.counters import Counters
 from trueup.model.job import JobFile
 from trueup.model.ledger import PartitionItem, Run
-from trueup.model.plan import CodeIdentity, Partition, Plan, Slice, TaskOrder
+from trueup.model.plan import CodeIdentity, Partition, Plan, Slice
 from trueup.model.request import Request
 from trueup.model.states import PartitionStatus, Phase
 from trueup.planning import window
@@ -285,7 +285,7 @@ class LocalRun:
         control = Control()
         worker = Worker(
             self.job_class,
-            _order(launch, run),
+            launch.order(run),
             self._tools(arn, control),
             no_progress=lambda reason: task.hang(reason),  # noqa: PLW0108 - the task is made below
         )
@@ -328,16 +328,3 @@ def _load(job_file: str | Path) -> JobFile:
     from trueup.jobfile import load  # a YAML reader, which nobody needs who gives a JobFile
 
     return load(Path(job_file))
-
-
-def _order(launch: Launch, run: Run) -> TaskOrder:
-    return TaskOrder(
-        run_id=run.run_id,
-        job=run.job,
-        generation=launch.generation,
-        phase=launch.phase,
-        launch=launch.launch,
-        slice=launch.slice,
-        plan_key=run.plan_key,
-        plan_sha256=run.plan_sha256,
-    )
