@@ -23,7 +23,7 @@ from trueup.model.job import (
     S3PrefixPartitions,
 )
 from trueup.model.plan import Window
-from trueup.model.request import Request
+from trueup.model.request import MOST_KEY_BYTES, Request
 from trueup.planning.calendar import Span, day_bound, day_span, days, hour_bound, hour_span, hours, utc_text
 
 MOST_PARTITIONS = 1_000_000
@@ -195,6 +195,13 @@ def chosen_of(wanted: list[str], known: Iterable[str]) -> set[str]:
 def _distinct(keys: tuple[str, ...], key: str) -> list[str]:
     if not keys:
         raise RequestError("no keys are given.", remedy="Name at least one, or give a window.", field="keys")
+    size = sum(len(text.encode(errors="replace")) for text in keys)
+    if size > MOST_KEY_BYTES:
+        raise RequestError(
+            f"the {len(keys):,} keys have {size:,} bytes, and the ledger keeps {MOST_KEY_BYTES:,}.",
+            remedy="Give a window, or ask for some of the keys at a time.",
+            field="keys",
+        )
     return list(dict.fromkeys(text.removeprefix(f"{key}=") for text in keys))
 
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 from trueup.errors import JobError
 from trueup.jobs import Backfill, Batch, Range
 from trueup.model.plan import Partition
+from trueup.model.result import LONGEST_CURSOR
 from trueup.worker.patience import Patience
 from trueup.worker.telling import describe, storable
 
 _CURSOR = re.compile(r"v[0-9]+:")
-_LONGEST_CURSOR = 4096
 # A task may work millions of batches, so it remembers the latest cursors only: enough for a read that goes
 # round in circles or takes a page twice. `check_backfill` compares them all.
 _REMEMBERED_CURSORS = 1_000
@@ -87,7 +87,7 @@ class _Reader:
             raise self._wrong(
                 f"a batch with the cursor {str(cursor)[:100]!r}",
                 "A cursor is text that begins with its version, 'v1:...', "
-                f"of at most {_LONGEST_CURSOR} characters.",
+                f"of at most {LONGEST_CURSOR} characters.",
             )
         if cursor in self._passed:
             raise self._wrong(
@@ -138,7 +138,7 @@ def _are_records(records: object) -> bool:
 
 
 def _is_cursor(cursor: object) -> bool:
-    if not isinstance(cursor, str) or len(cursor) > _LONGEST_CURSOR:
+    if not isinstance(cursor, str) or len(cursor) > LONGEST_CURSOR:
         return False
     return _CURSOR.match(cursor) is not None and storable(cursor) == cursor
 
