@@ -51,8 +51,9 @@ class ResultStatus(StrEnum):
 
 
 class Phase(StrEnum):
-    """What a fan-out is for. Checkpoints, slices and artifacts are kept per phase."""
+    """What tasks are for. Checkpoints, slices and artifacts are kept per phase; PLAN has none of them."""
 
+    PLAN = "plan"
     REHEARSE = "rehearse"
     APPLY = "apply"
     COMPARE = "compare"

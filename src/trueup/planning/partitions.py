@@ -169,19 +169,28 @@ def _by_hook(
 ) -> Iterator[Partition]:
     if named is None:
         raise ValueError("partitions by the job's own hook need what the hook named")
-    if isinstance(named, str) or not isinstance(named, Iterable):
-        raise _no_name(named)  # The names in a text would be its characters.
-    made = [_hooked(settings, entry, pace) for entry in named]
+    made = [_hooked(settings, entry, pace) for entry in each_named(named)]
     chosen = _chosen(request, settings.key, [one.label for one in made])
     yield from (one for one in made if chosen is None or one.label in chosen)
+
+
+def each_named(given: object) -> Iterator[str | Partition]:
+    """What a job's `partitions(window)` gave, one by one.
+
+    Raises RequestError where one is neither a name nor a Partition.
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise _no_name(given)  # The names in a text would be its characters.
+    for entry in given:
+        if not isinstance(entry, str | Partition):
+            raise _no_name(entry)
+        yield entry
 
 
 def _hooked(settings: JobPartitions, entry: str | Partition, pace: Pace) -> Partition:
     if isinstance(entry, Partition):
         checked_id(entry.id)
         return entry
-    if not isinstance(entry, str):
-        raise _no_name(entry)
     partition_id = named_id(settings.key, entry)
     weight = pace.weight(partition_id, settings.seconds)
     return Partition(partition_id=partition_id, input=entry, weight=weight)
