@@ -195,16 +195,16 @@ class JobFile(Value):
     command: tuple[str, ...] | None = None
     description: str = ""
     parameters: dict[str, Any] = Field(default_factory=dict)
-    secrets: Secrets = Secrets()
+    secrets: Secrets = Field(default_factory=Secrets)
     partitions: Partitioning
     order: Literal["heaviest", "oldest", "newest"] = "heaviest"
     target: Target
-    batch: BatchSettings = BatchSettings()
-    task: TaskSettings = TaskSettings()
-    limits: Limits = Limits()
-    errors: ErrorSettings = ErrorSettings()
+    batch: BatchSettings = Field(default_factory=BatchSettings)
+    task: TaskSettings = Field(default_factory=TaskSettings)
+    limits: Limits = Field(default_factory=Limits)
+    errors: ErrorSettings = Field(default_factory=ErrorSettings)
     abort: tuple[AbortRule, ...] = ()
-    approval: Approval = Approval()
+    approval: Approval = Field(default_factory=Approval)
     verify: Name | None = None
 
     @property

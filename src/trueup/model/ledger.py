@@ -41,7 +41,7 @@ class Run(Value):
     window: Window
     target: str
     guard: Guard
-    limits: Limits = Limits()
+    limits: Limits = Field(default_factory=Limits)
     request: Request | None = None
     execution: str | None = None
     execution_input: dict[str, Any] = Field(default_factory=dict)
@@ -80,7 +80,7 @@ class PartitionItem(Value):
     launch: Count = 0
     task: str | None = None
     fence: Count = 0
-    counters: Counters = Counters()
+    counters: Counters = Field(default_factory=Counters)
     skipped: dict[str, int] = Field(default_factory=dict)
     replayed: Count = 0
     takes: Count = 0
@@ -143,7 +143,7 @@ class Tally(Value):
     """Partitions in one end state, with their records."""
 
     partitions: int = 0
-    records: Counters = Counters()
+    records: Counters = Field(default_factory=Counters)
     replayed: int = 0
 
 
