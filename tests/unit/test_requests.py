@@ -94,6 +94,8 @@ def test_a_lower_concurrency_is_the_jobs_for_this_request():
             "no partition is called 'acne'. The job has 2, such as 'acme'.",
         ),
         (make("tenants", **{"from": "a", "to": "b"}), "from", "this job works a list"),
+        (make("tenants", keys=["a\ud800"]), "keys", r"""'["a\ud800' is not Unicode: it holds half of a"""),
+        (make(requester="\udfff"), "requester", r"""'"\udfff' is not Unicode"""),
         (make("tenants", dryRun=True), "dryRun", "tenants has no dry run: its only secrets can write."),
     ],
 )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any
 
 from trueup.artifacts.store import Store
 from trueup.errors import ArtifactError, ArtifactExists, ArtifactMissing
@@ -124,15 +122,8 @@ class Artifacts:
         self.store.put_once(key, contract.model_dump_json(by_alias=True).encode())
         return key
 
-    def put_rejects(
-        self, run_id: str, phase: Phase, partition_id: str, name: str, lines: Iterable[Any]
-    ) -> str:
-        """Store rejects as JSON Lines and give their location."""
-        data = "".join(json.dumps(line, default=str) + "\n" for line in lines).encode()
-        return self.put_reject_bytes(run_id, phase, partition_id, name, data)
-
-    def put_reject_bytes(self, run_id: str, phase: Phase, partition_id: str, name: str, data: bytes) -> str:
-        """Store rejects that are JSON Lines already, and give their location."""
+    def put_rejects(self, run_id: str, phase: Phase, partition_id: str, name: str, data: bytes) -> str:
+        """Store rejects, as JSON Lines, and give their location."""
         key = rejects_prefix(run_id, phase, partition_id) + name
         self.store.put(key, data)
         return self.store.location(key)

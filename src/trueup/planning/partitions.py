@@ -26,6 +26,7 @@ from trueup.planning.windows import (
     check_count,
     chosen_of,
     date_spans,
+    in_utf8,
     integer_ranges,
     keys_of,
     list_items,
@@ -34,6 +35,7 @@ from trueup.planning.windows import (
     window,
 )
 
+# Far below what the ledger and S3 take: a sort key 1,024 bytes with `PART#`, a key 1,024 with run and launch.
 MOST_ID_BYTES = 512
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -190,6 +192,8 @@ def each_named(given: object) -> Iterator[str | Partition]:
 def _hooked(settings: JobPartitions, entry: str | Partition, pace: Pace) -> Partition:
     if isinstance(entry, Partition):
         checked_id(entry.id)
+        for text in (entry.low, entry.high, entry.input):
+            in_utf8(text or "")
         return entry
     partition_id = named_id(settings.key, entry)
     weight = pace.weight(partition_id, settings.seconds)
@@ -224,10 +228,7 @@ def checked_id(partition_id: str) -> str:
             remedy="Name partitions in printable text.",
             field="keys",
         )
-    try:
-        size = len(partition_id.encode())
-    except UnicodeEncodeError as error:
-        raise RequestError(f"{partition_id!r} is not Unicode.", remedy="Use UTF-8.", field="keys") from error
+    size = len(in_utf8(partition_id))
     if size > MOST_ID_BYTES:
         raise RequestError(
             f"the partition id {partition_id[:40]!r}... has {size} bytes, more than {MOST_ID_BYTES}.",
@@ -240,7 +241,7 @@ def checked_id(partition_id: str) -> str:
 def _object_label(key: str, name: str) -> str:
     """A label for any S3 key: control characters are quoted, and a long one ends in a part of its SHA-256."""
     clean = _CONTROL.sub(lambda match: quote(match[0]), name)
-    data = clean.encode()
+    data = in_utf8(clean)
     room = MOST_ID_BYTES - len(key) - 1
     if len(data) <= room:
         return clean
