@@ -13,6 +13,7 @@ from trueup.model.ledger import Run
 from trueup.model.states import RUN_ENDS, PartitionStatus, Phase, RunStatus
 
 SETTLER = "trueup:settle"
+_ALL_WELL = "every partition is accepted or skipped"
 
 
 class Settled(StrEnum):
@@ -110,5 +111,6 @@ class Settlement:
             why += "" if phase is run.phases[-1] else f" in the phase {phase.value}"
             return self._ledger.runs.stop(run.run_id, RunStatus.FAILED, who=SETTLER, why=why)
         if phase is run.phases[-1]:
-            return self._ledger.runs.finish(run.run_id, RunStatus.SUCCEEDED, who=SETTLER)
+            # Closed first, like every run: a task that registers late is refused, or seen and proved stopped.
+            return self._ledger.runs.stop(run.run_id, RunStatus.SUCCEEDED, who=SETTLER, why=_ALL_WELL)
         return run

@@ -107,6 +107,8 @@ def test_a_lower_concurrency_is_the_jobs_for_this_request():
         (make(comment="x" * 4_001), "comment", '"xxx'),
         (make(requester="x" * 1_001), "requester", '"xxx'),
         (make(to="2" * 1_001), "to", '"222'),
+        (make("tenants", keys=["a\ud800"]), "keys", r"""'["a\ud800' is not Unicode: it holds half of a"""),
+        (make(requester="\udfff"), "requester", r"""'"\udfff' is not Unicode"""),
         (make("tenants", dryRun=True), "dryRun", "tenants has no dry run: its only secrets can write."),
     ],
 )

@@ -206,7 +206,6 @@ def _again(item: PartitionItem) -> dict[str, Any]:
         "takes": 0,
         "faults": 0,
         "entry": None,
-        "resultKey": None,
         "error": None,
         "reason": None,
     }

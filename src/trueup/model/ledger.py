@@ -90,7 +90,6 @@ class PartitionItem(Value):
     faulted: Count = 0
     reject_parts: tuple[str, ...] = ()
     entry: PartitionResult | None = None
-    result_key: str | None = None
     error: PartitionError | None = None
     reason: str | None = None
     taken_at: Instant | None = None

@@ -37,8 +37,28 @@ _RANGE = re.compile(r"(-?[0-9]{1,38})-(-?[0-9]{1,38})")
 def window(job: JobFile, request: Request) -> Window:
     """What the run covers, as the lock compares it. Keys of an ordered job are covered from first to last.
 
-    RequestError where the request does not fit the job's partitioning.
+    RequestError where the request does not fit the job's partitioning, or is not Unicode.
     """
+    covered = _window(job, request)
+    for text in (covered.low, covered.high, *covered.items):
+        in_utf8(text or "")
+    return covered
+
+
+def in_utf8(text: str, field: str = "keys") -> bytes:
+    """The text in UTF-8. RequestError where it holds half of a surrogate pair, which no store can keep."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        shown = text[max(0, error.start - 80) : error.end]
+        raise RequestError(
+            f"{shown!a} is not Unicode: it holds half of a surrogate pair.",
+            remedy="Read it as UTF-8 where it comes from.",
+            field=field,
+        ) from error
+
+
+def _window(job: JobFile, request: Request) -> Window:
     match job.partitions:
         case DatePartitions() as settings:
             return _date_window(settings, request)

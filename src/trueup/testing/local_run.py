@@ -29,6 +29,7 @@ from trueup.settling import Settled, Settlement
 from trueup.starting import Code, Starter, first_phase, writes
 from trueup.testing.clocks import ManualClock
 from trueup.worker import Control, Exit, Identity, Step, Tools, Worker
+from trueup.worker.naming import hook_names
 
 CODE = CodeIdentity(
     task_definition="arn:aws:ecs:local:000000000000:task-definition/local:1",
@@ -264,11 +265,7 @@ class LocalRun:
         if self.job.partitions.by != "job":
             return None
         job = self.job_class(Settings(self._params, self.secret))
-        job.open()
-        try:
-            return list(job.partitions(window(self.job, self._request())))
-        finally:
-            job.close()
+        return list(hook_names(job, window(self.job, self._request())))
 
     def _launch_waiting(self) -> None:
         while self._waiting and len(self._active) < self._concurrency:

@@ -164,13 +164,7 @@ class Worker:
 
     def _plan(self) -> Plan:
         plan = self._tools.artifacts.plan(self._order.plan_key, self._order.plan_sha256)
-        planned, ours = plan.code(self._order.phase), self._tools.identity.code
-        if planned != ours:
-            raise UsageError(
-                f"This task runs {ours.task_definition} ({ours.image_digest}); "
-                f"the plan names {planned.task_definition} ({planned.image_digest}).",
-                remedy="Start the revision that was planned, or move the run to new code.",
-            )
+        self._tools.identity.expect(plan.code(self._order.phase))
         return plan
 
     def _bench(self, run: Run, plan: Plan) -> Bench:
@@ -180,7 +174,7 @@ class Worker:
         size = BatchSize(plan.job.batch, pace)
         writes = order.phase in WRITING_PHASES
         return Bench(
-            job=self._make_job(Settings(plan.params, tools.secret, size)),
+            job=make_job(self._job_class, Settings(plan.params, tools.secret, size)),
             plan=plan,
             owner=Owner(
                 run.run_id, order.phase, order.launch, tools.identity.task, run.epoch if writes else 0
@@ -193,12 +187,6 @@ class Worker:
             tools=tools,
             warnings=self._warnings,
         )
-
-    def _make_job(self, settings: Settings) -> Backfill:
-        try:
-            return self._job_class(settings)
-        except ValidationError as error:
-            raise UsageError(f"The job's Params do not take the plan's parameters: {error}") from error
 
     def _heart(self, task: TaskItem, plan: Plan, bench: Bench) -> Heart:
         return Heart(
@@ -288,6 +276,14 @@ class Worker:
             return TaskStatus.INTERRUPTED if self._stop.exit is Exit.INTERRUPTED else TaskStatus.FAILED
         good = all(entry.status is ResultStatus.SUCCEEDED for entry in self._entries)
         return TaskStatus.SUCCEEDED if good else TaskStatus.FAILED
+
+
+def make_job(job_class: type[Backfill], settings: Settings) -> Backfill:
+    """The job with its parameters and secrets. Raises UsageError where its `Params` do not take them."""
+    try:
+        return job_class(settings)
+    except ValidationError as error:
+        raise UsageError(f"The job's Params do not take the plan's parameters: {error}") from error
 
 
 def _throttled(tools: Tools, pace: Pace) -> None:

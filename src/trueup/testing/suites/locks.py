@@ -111,7 +111,7 @@ class LockSuite:
         assert Lock(target=run.target) == ledger.locks.get(run.target)
 
     def test_a_run_leaves_only_when_it_has_ended(self, table: Table) -> None:
-        for goal in (R.PAUSED, *sorted(RUN_ENDS - {R.SUCCEEDED})):
+        for goal in (R.PAUSED, *sorted(RUN_ENDS)):
             ledger, (run,) = _runs(table, JANUARY)
             ledger.locks.take(run)
             error = refusal(Refused, ledger.locks.leave, run)
@@ -127,11 +127,12 @@ class LockSuite:
                 ledger.locks.leave(run)
                 assert {} == ledger.locks.get(run.target).holders
 
-    def test_a_run_that_succeeded_leaves_and_others_stay(self, table: Table) -> None:
+    def test_a_run_that_ended_leaves_and_others_stay(self, table: Table) -> None:
         ledger, (first, second) = _runs(table, JANUARY, FEBRUARY)
         ledger.locks.take(first)
         ledger.locks.take(second)
-        ledger.locks.leave(ledger.runs.finish(first.run_id, R.SUCCEEDED, who="settler"))
+        ledger.runs.stop(first.run_id, R.CANCELLED, who="ann", why="because")
+        ledger.locks.leave(ledger.runs.finish(first.run_id, R.CANCELLED, who="settler"))
         assert [second.run_id] == list(ledger.locks.get(first.target).holders)
 
     def test_of_eight_that_take_one_window_at_once_exactly_one_wins(self, table: Table) -> None:

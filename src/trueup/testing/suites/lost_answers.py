@@ -45,7 +45,7 @@ def _pin(scene: Scene) -> Call:
 
 
 def _settled(scene: Scene) -> Call:
-    scene.ledger.runs.finish(scene.run_id, R.SUCCEEDED, who="settler")
+    scene.succeed()
     return lambda ledger: ledger.runs.settled(scene.run_id)
 
 
@@ -148,7 +148,7 @@ def _lock(scene: Scene) -> Call:
 
 def _leave(scene: Scene) -> Call:
     scene.ledger.locks.take(scene.run)
-    scene.ledger.runs.finish(scene.run_id, R.SUCCEEDED, who="settler")
+    scene.succeed()
     return lambda ledger: ledger.locks.leave(scene.run)
 
 

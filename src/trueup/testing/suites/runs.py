@@ -201,11 +201,17 @@ class RunSuite:
             assert ended == scene.ledger.runs.finish(scene.run_id, goal, who="settler")
             assert ["start", f"stop:{goal.value.lower()}", goal.value.lower()] == scene.verbs()
 
-    def test_an_open_run_can_only_succeed(self, table: Table) -> None:
+    def test_an_open_run_is_closed_before_it_ends(self, table: Table) -> None:
         scene = Scene(table)
-        for status in (R.FAILED, R.PAUSED, R.ABORTED, R.CANCELLED):
+        for status in GOALS:
             refusal(ValueError, scene.ledger.runs.finish, scene.run_id, status, who="settler")
-        assert R.SUCCEEDED is scene.ledger.runs.finish(scene.run_id, R.SUCCEEDED, who="settler").status
+        assert scene.run == scene.ledger.runs.get(scene.run_id)
+
+    def test_no_task_registers_once_a_run_is_on_its_way_to_success(self, table: Table) -> None:
+        scene = Scene(table)
+        scene.ledger.runs.stop(scene.run_id, R.SUCCEEDED, who="settler", why="all is well")
+        error = refusal(RunClosed, scene.ledger.tasks.register, scene.run_id, a_task())
+        assert "the run is open" == error.clause
 
     def test_a_run_with_a_task_left_does_not_end(self, table: Table) -> None:
         scene = Scene(table)
