@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ class Reader(Backfill):
 class Other:
     pass
 """
+VERSION = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["version"]
 WINDOW = ["--from", "2013-01-01", "--to", "2014-01-01"]
 
 
@@ -297,6 +299,11 @@ def test_modules_and_classes_are_named_so_that_they_hide_nothing(name, module, c
 # How it exits
 
 
+def test_it_says_its_version(capsys):
+    assert 0 == main(["--version"])
+    assert f"trueup {VERSION}\n" == capsys.readouterr().out
+
+
 def failing(monkeypatch, error):
     def command(**_):
         raise error
@@ -316,8 +323,9 @@ def failing(monkeypatch, error):
         (
             KeyError("boom"),
             1,
-            "trueup met an error that it did not expect (KeyError: 'boom'). For the details, run the command "
-            "again with TRUEUP_DEBUG=1; please report them at ",
+            "trueup met an error that it did not expect (KeyError: 'boom'). "
+            f"That is a fault of trueup {VERSION}: run the command again with TRUEUP_DEBUG=1, and report "
+            "what it prints together with the command and this version.\n",
         ),
     ],
 )

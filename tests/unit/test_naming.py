@@ -115,6 +115,21 @@ def fails(job: Numbers, window: object) -> list[str]:
     raise LookupError("no such table: tenants")
 
 
+class Mute(Exception):
+    """An error whose text cannot be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def fails_without_a_word(job: Numbers, window: object) -> list[str]:
+    raise Mute
+
+
+def fails_at_length(job: Numbers, window: object) -> list[str]:
+    raise LookupError("x" * 500_000)
+
+
 def exits(job: Numbers, window: object) -> list[str]:
     raise SystemExit(3)
 
@@ -139,6 +154,8 @@ def the_same_twice(job: Numbers, window: object) -> list[str]:
     ("hook", "why"),
     [
         (fails, "LookupError: no such table: tenants"),
+        (fails_without_a_word, r"Mute: its text cannot be had \(RuntimeError\)"),
+        (fails_at_length, "x…"),
         (exits, "SystemExit: 3"),
         (wrong_kind, "gave int '7'"),
         (a_text, "gave str 'abc'"),

@@ -89,9 +89,7 @@ class Runs:
         """The run as it stands. Raises TrueupError where there is none."""
         item = self._table.get(keys.run(run_id))
         if item is None:
-            raise TrueupError(
-                f"There is no run {run_id}.", remedy="Check the id; `trueup status` lists the runs."
-            )
+            raise TrueupError(f"There is no run {run_id}.", remedy="Check the id.")
         return Run.model_validate(item)
 
     def pin(self, run: Run, plan_key: str, plan_sha256: str, partitions: int) -> Run:
@@ -176,7 +174,7 @@ class Runs:
             clause="the run is open",
             wanted=goal,
             found=run.document(),
-            remedy="Wait until it got there; `trueup status` says what it waits for.",
+            remedy="Wait until it got there.",
         )
 
     def finish(self, run_id: str, status: RunStatus, *, who: str, why: str = "") -> Run:

@@ -110,7 +110,7 @@ _JOB = {
         "name": "The job's name; lower case letters, digits and dashes, at most 40.",
         "kind": "What kind of job this is.",
         "class": "The Python class that does the work, as `module:Class`.",
-        "command": "The command that does the work, in any language, through `trueup exec`.",
+        "command": "The command that does the work, in any language; nothing runs commands yet.",
         "description": "What the job does, for people.",
         "parameters": "A JSON Schema of the job's parameters.",
         "secrets": "Names of secrets by mode: reading and writing tasks know different ones.",
