@@ -90,7 +90,8 @@ class LocalRun:
 
     `job` is the class, `job_file` its job.yaml (a path) or a JobFile. The window is `start` (included) to
     `end` (not included), or `keys`. Stores are in memory unless `table` or `store` are given. `seed` decides
-    which of `concurrency` tasks is stepped next. `checkpoint_seconds` 0 makes a checkpoint after each batch.
+    which of `concurrency` tasks is stepped next. `checkpoint_seconds` 0 makes a checkpoint after each batch;
+    `batch_size`, instead of the job file's, makes several batches of a little data.
 
     Nothing happens before `plan`, `step` or `run` is called.
     """
@@ -109,13 +110,15 @@ class LocalRun:
         listing: Iterable[tuple[str, int]] | None = None,
         concurrency: int = 1,
         checkpoint_seconds: float = 0,
+        batch_size: int | None = None,
         seed: int = 0,
         table: Table | None = None,
         store: Store | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.job_class = job
-        self.job = job_file if isinstance(job_file, JobFile) else _load(job_file)
+        declared = job_file if isinstance(job_file, JobFile) else _load(job_file)
+        self.job = declared if batch_size is None else _in_batches(declared, batch_size)
         self.clock: Clock = clock or ManualClock()
         self.ledger = Ledger(table or MemoryTable(), self.clock)
         self.artifacts = Artifacts(store or MemoryStore())
@@ -319,6 +322,10 @@ class LocalRun:
                 f"Run {self.run_id} has partitions that no slice is left for.", remedy="This is a bug."
             )
         self._over = True
+
+
+def _in_batches(job: JobFile, size: int) -> JobFile:
+    return job.model_copy(update={"batch": job.batch.model_copy(update={"size": size})})
 
 
 def _load(job_file: str | Path) -> JobFile:
