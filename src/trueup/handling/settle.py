@@ -21,18 +21,22 @@ from trueup.starting import Starter
 # A task leaves when its minutes are over; what comes on top is its cold start, its last batch and ECS's own
 # slowness at both ends.
 _MARGIN_SECONDS = 900
-_HEARTBEAT_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """Settles phases and hands out what is left. `network` is where ECS puts the tasks."""
+    """Settles phases and hands out what is left.
+
+    `network` is where ECS puts the tasks; `heartbeat_seconds` how long a task that is awaited by its word may
+    be silent.
+    """
 
     ledger: Ledger
     artifacts: Artifacts
     settlement: Settlement
     starter: Starter
     network: Mapping[str, Any]
+    heartbeat_seconds: int = 300
 
     def handle(self, event: Mapping[str, Any]) -> Move:
         """Settle the phase of `{runId, generation, at}`. Raises StoreUnavailable, Stale: call it again."""
@@ -99,7 +103,7 @@ class Settling:
             "definition": plan.code(phase).task_definition,
             "wait": task.wait,
             "timeoutSeconds": int(task.minutes * 60) + _MARGIN_SECONDS,
-            "heartbeatSeconds": _HEARTBEAT_SECONDS,
+            "heartbeatSeconds": self.heartbeat_seconds,
             "network": dict(self.network),
         }
 
