@@ -8,6 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import trueup
 from trueup.accepting import Acceptance
 from trueup.artifacts import Artifacts
 from trueup.artifacts.s3 import S3Store, connect_s3, list_sizes
@@ -51,7 +52,8 @@ def accepting() -> Accepting:
 @cache
 def settling() -> Settling:
     """For `settle`."""
-    return Settling(_ledger(), _artifacts(), _settlement(), _starter(), _network())
+    silence = int(os.environ["TRUEUP_HEARTBEAT_SECONDS"])
+    return Settling(_ledger(), _artifacts(), _settlement(), _starter(), _network(), silence)
 
 
 @cache
@@ -88,7 +90,8 @@ def _executions() -> StateMachine:
 
 @cache
 def _jobs() -> dict[str, JobFile]:
-    return read_catalogue(Path(os.environ["TRUEUP_CATALOGUE"]).read_bytes())
+    # The layer carries it beside the package, wherever the layer is.
+    return read_catalogue((Path(trueup.__file__).parents[1] / "catalogue.json").read_bytes())
 
 
 def _starter() -> Starter:
