@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -12,8 +13,9 @@ import pytest
 from moto import mock_aws
 
 from trueup.cli import main
-from trueup.jobfile import load
+from trueup.jobfile import catalogue, load
 from trueup.loading import load_class
+from trueup.requests import check_request
 from trueup.testing import LocalRun
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +48,13 @@ def test_the_readme_shows_code_by_line_20() -> None:
 def test_links_within_the_project_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_request_that_the_page_of_the_local_stack_shows_is_one() -> None:
+    page = (ROOT / "docs" / "local-stack.md").read_text()
+    shown = json.loads(page.partition("--payload '")[2].partition("'")[0])
+    job, request, _ = check_request(shown, catalogue(ROOT))
+    assert ("flights-summary", "first") == (job.name, request.request_id)
 
 
 def test_the_commands_of_the_readme_for_a_job_of_ones_own_work(
