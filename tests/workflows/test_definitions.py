@@ -28,11 +28,8 @@ KNOWN_ERRORS = {
     "States.ALL", "States.Timeout", "States.TaskFailed",
     "AmazonECS.Unknown", "ECS.AmazonECSException", "ECS.ThrottlingException", "ECS.SdkClientException",
     "DynamoDB.AmazonDynamoDBException", "DynamoDB.SdkClientException",
-    "Lambda.Unknown", "Lambda.AWSLambdaException", "Lambda.SdkClientException", "Sandbox.Timedout",
-    "Runtime.ExitError", "StepFunctions.AWSStepFunctionsException", "StepFunctions.SdkClientException",
+    "StepFunctions.AWSStepFunctionsException", "StepFunctions.SdkClientException",
     "StepFunctions.ThrottlingException",
-    # The functions' own: a Python error is named by its class.
-    "StoreUnavailable", "Stale",
 }  # fmt: skip
 CALLS = {"DynamoDB": ("dynamodb", "UpdateItem"), "ECS": ("ecs", "RunTask"), "Lambda": ("lambda", "Invoke"),
          "StepFunctions": ("stepfunctions", "StartExecution")}  # fmt: skip
