@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from trueup.local.stepfunctions.errors import ApiError
 from trueup.local.stepfunctions.integrations.port import ServiceFailure
 
 from .harness import Services, World, execute, machine, passing, play, ran
@@ -317,15 +316,3 @@ def test_redriving_the_parent_redrives_the_children_that_did_not_succeed() -> No
 
 def test_thousands_of_children_one_after_the_other_are_no_recursion() -> None:
     assert 3_000 == len(execute(distributed(("P", passing()), MaxConcurrency=1), [0] * 3_000).output)
-
-
-def test_a_child_that_stopped_within_a_parallel_keeps_its_parent_from_being_redriven() -> None:
-    both = {"Type": "Parallel", "Branches": [machine(("F", FAIL))]}
-
-    async def scene(world: World) -> None:
-        parent = world.start(world.create(distributed(("P", both))), [1])
-        await parent.ended()
-        with pytest.raises(ApiError, match="stopped in 'P', and redriving from within a Parallel is not"):
-            world.api("RedriveExecution", executionArn=parent.arn)
-
-    play(scene)

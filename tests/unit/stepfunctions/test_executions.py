@@ -153,16 +153,11 @@ def test_a_redrive_goes_on_at_the_state_that_failed_with_its_input_and_variables
     play(scene, Services(dynamodb_getItem=answer))
 
 
-def test_what_succeeded_or_runs_cannot_be_redriven_and_a_parallel_is_refused_in_a_sentence() -> None:
+def test_what_succeeded_cannot_be_redriven() -> None:
     async def scene(world: World) -> None:
         execution = world.start(world.create(machine(("P", passing())), "ok"))
         await execution.ended()
         assert "ExecutionNotRedrivable" == refused(world, "RedriveExecution", executionArn=execution.arn)
-        fails = {"Type": "Parallel", "Branches": [machine(("F", {"Type": "Fail"}))]}
-        execution = world.start(world.create(machine(("P", fails)), "no"))
-        await execution.ended()
-        with pytest.raises(ApiError, match="within a Parallel is not implemented; supported are"):
-            world.api("RedriveExecution", executionArn=execution.arn)
 
     play(scene)
 

@@ -43,7 +43,6 @@ def parse_definition(text: str) -> Machine:
 
 def _workflow(fields: Fields) -> Workflow:
     """States with their start, whether of the machine or inside one of its states."""
-    fields.any("Comment")
     start_at = fields.text("StartAt", required=True) or ""
     inner = fields.inner("States")
     if not inner.raw:

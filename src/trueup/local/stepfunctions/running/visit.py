@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,20 @@ from trueup.local.stepfunctions.values import EMPTY, Document, Json, too_large
 
 if TYPE_CHECKING:
     from trueup.local.stepfunctions.running.execution import Execution
+    from trueup.local.stepfunctions.running.map_run import MapRun
+
+
+@dataclass(slots=True)
+class Standing:
+    """Where a path stood when it entered its latest state: a redrive goes on from here."""
+
+    state: str
+    document: Document
+    variables: Variables
+    inner: Sequence[Strand | None] = ()
+    """The paths within that state, of a Parallel or an inline Map; None for an item not yet begun."""
+    map_run: MapRun | None = None
+    """The Map Run of that state, of a Distributed Map."""
 
 
 @dataclass(slots=True)
@@ -31,13 +45,25 @@ class Strand:
     variables: Variables = field(default_factory=Variables)
     item: Mapping[str, Json] | None = None
     """`$$.Map.Item` inside a Map."""
-    top: bool = False
-    """Whether this is the execution itself: where it stands is where a redrive starts."""
+    again: Standing | None = None
+    """Where this path goes on from, when it is redriven; taken by the first state that it visits."""
+    standing: Standing | None = None
+    """Where it stands now."""
+    output: Document | None = None
+    """What it has come to."""
 
     def inner(self, previous: int, item: Mapping[str, Json] | None = None) -> Strand:
         """A path within this one. It reads the variables around it and has its own."""
         variables = Variables(self.variables)
         return Strand(self.execution, previous, variables, self.item if item is None else item)
+
+    def inner_again(self, previous: int, earlier: Strand | None, item: Mapping[str, Json] | None) -> Strand:
+        """A path within this one that goes on where an earlier one stood, if it had begun."""
+        strand = self.inner(previous, item)
+        if earlier is not None and earlier.standing is not None:
+            strand.again = earlier.standing
+            strand.variables = earlier.standing.variables.copy(self.variables)
+        return strand
 
 
 @dataclass(slots=True)
@@ -52,7 +78,7 @@ class Step:
 class Visit:
     """A state being visited."""
 
-    __slots__ = ("document", "entered", "entered_at", "retries", "state", "strand", "token")
+    __slots__ = ("_again", "document", "entered", "entered_at", "retries", "state", "strand", "token")
 
     def __init__(self, strand: Strand, state: State, document: Document) -> None:
         self.strand = strand
@@ -60,6 +86,8 @@ class Visit:
         self.document = document
         self.retries = 0
         self.token: str | None = None
+        self._again, strand.again = strand.again, None
+        strand.standing = Standing(state.name, document, strand.variables.copy())
         self.entered_at = strand.execution.clock.now()
         self.entered = self.note(f"{state.type}StateEntered", "stateEnteredEventDetails", self._entering())
 
@@ -79,6 +107,17 @@ class Visit:
         if moves:
             self.strand.previous = number
         return number
+
+    @property
+    def standing(self) -> Standing:
+        """Where the path stands: in this state, with what a redrive must know of it."""
+        assert self.strand.standing is not None
+        return self.strand.standing
+
+    def take_again(self) -> Standing | None:
+        """What this state goes on with when it is redriven: given once, to its first attempt."""
+        again, self._again = self._again, None
+        return again
 
     def leave(self, step: Step) -> None:
         """Write the event of leaving, and set variables."""
