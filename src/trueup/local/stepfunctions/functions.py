@@ -71,7 +71,8 @@ def _whole(value: Json) -> int:
     if is_number(value):
         # A fraction is rounded to the nearest whole number ([dg:intrinsic-functions]: States.MathAdd);
         # halves go up, as in Java.
-        return int(math.floor(value + 0.5))
+        rounded: int = math.floor(value + 0.5)
+        return rounded
     raise FunctionError(f"{to_text(value)} is not an integer")
 
 

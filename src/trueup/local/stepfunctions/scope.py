@@ -34,7 +34,7 @@ class Variables:
         self._own.update(values)
 
     def copy(self, outer: Variables | None = None) -> Variables:
-        """These variables as they are now, for a redrive to start from; `outer` are those around them then."""
+        """These variables as they are now, for a redrive to start from; `outer` will be around them."""
         twin = Variables(self._outer if outer is None else outer)
         twin._own.update(self._own)
         return twin

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -61,6 +62,9 @@ class Origin:
     machine_name: str
     role_arn: str
     map_run: MapRun | None = None
+    version_arn: str | None = None
+    alias_arn: str | None = None
+    """By which version and alias it was started, when it was."""
 
 
 class Execution:
@@ -90,6 +94,7 @@ class Execution:
         self.stopped_at: float | None = None
         self.redrive_count = 0
         self.redriven_at: float | None = None
+        self.redrive_tokens: deque[str] = deque(maxlen=10)
         self.history = History(services.clock.now)
         self.map_runs: list[MapRun] = []
         self._task: asyncio.Task[None] | None = None
