@@ -116,7 +116,7 @@ def test_refusals_are_boto3_s_exceptions(sfn: Any) -> None:
         create(sfn, "no", {"StartAt": "A", "States": {"A": {"Type": "Nope"}}})
     with pytest.raises(errors.InvalidToken):
         sfn.send_task_success(taskToken="no", output="{}")
-    with pytest.raises(ClientError, match="1 validation error detected: Value 'n{81}' at 'name'"):
+    with pytest.raises(ClientError, match=r"1 validation error detected: Value 'n{81}' at 'name'"):
         create(sfn, "n" * 81, PASS)
 
 

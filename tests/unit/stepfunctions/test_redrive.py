@@ -59,7 +59,7 @@ def test_a_parallel_runs_only_the_branches_again_that_did_not_succeed() -> None:
     ended = ran(redriven(machine(("P", {"Type": "Parallel", "Branches": branches})), {"a": 1}, queue))
     assert ("SUCCEEDED", [{"a": 1}, {"a": 1}]) == (ended.status, ended.output)
     assert ["good", "before", "bad", "bad"] == queue.sent
-    assert ["ExecutionRedriven", "ParallelStateEntered", "ParallelStateStarted", "TaskStateEntered"] == (
+    assert ["ExecutionRedriven", "ParallelStateStarted", "TaskScheduled", "TaskStarted"] == (
         ended.types[ended.types.index("ExecutionRedriven") :][:4]
     )
 

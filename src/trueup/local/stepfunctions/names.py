@@ -12,7 +12,7 @@ _KINDS = {
     "stateMachineArn": ("stateMachine",),
     "stateMachineVersionArn": ("stateMachine",),
     "stateMachineAliasArn": ("stateMachine",),
-    "executionArn": ("execution", "express"),
+    "executionArn": ("execution",),
     "activityArn": ("activity",),
     "mapRunArn": ("mapRun",),
     "resourceArn": ("stateMachine", "activity"),
@@ -21,14 +21,14 @@ _KINDS = {
 _PARTS = 7
 
 
-def check_arn(arn: str, field: str) -> str:
-    """An ARN of the kind that a field takes. Raises ApiError (InvalidArn)."""
+def check_arn(arn: str, field: str, *more: str) -> str:
+    """An ARN of the kind that a field takes, or of some `more` kinds. Raises ApiError (InvalidArn)."""
     if not arn.startswith("arn:"):
         raise ApiError("InvalidArn", f"Invalid Arn: 'Invalid ARN prefix: {arn}'")
     parts = arn.split(":")
     if len(parts) < _PARTS or not parts[6]:
         raise ApiError("InvalidArn", f"Invalid Arn: '{arn}'")
-    if field in _KINDS and parts[5] not in _KINDS[field]:
+    if field in _KINDS and parts[5] not in (*_KINDS[field], *more):
         raise ApiError("InvalidArn", f"Invalid Arn: 'Resource type not valid in this context: {parts[5]}'")
     return arn
 

@@ -32,8 +32,8 @@ def redrive(engine: Engine, body: Body) -> Json:
 
 
 def describe(engine: Engine, body: Body) -> Json:
-    """DescribeExecution."""
-    execution = engine.find_execution(required(body, "executionArn"))
+    """DescribeExecution, the one call that takes Express children of Map Runs too [botocore]."""
+    execution = engine.find_execution(required(body, "executionArn", "express"))
     status, reason = redrive_status(execution)
     answer: dict[str, Json] = {**_summary(execution), "redriveStatus": status}
     if body.get("includedData") != "METADATA_ONLY":
@@ -96,6 +96,8 @@ def _of_machine(engine: Engine, body: Body) -> list[_Listed]:
 
 def _of_map_run(engine: Engine, body: Body) -> list[_Listed]:
     run = engine.find_map_run(required(body, "mapRunArn"))
+    if run.express:
+        raise ApiError("StateMachineTypeNotSupported", "Express executions are not listed")
     pairs = zip(run.children, run.inputs, strict=True)
     return [(child, {"itemCount": given.items}) for child, given in pairs if child is not None][::-1]
 

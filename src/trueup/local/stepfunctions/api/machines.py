@@ -119,7 +119,7 @@ def describe(engine: Engine, body: Body) -> Json:
 
 def describe_for_execution(engine: Engine, body: Body) -> Json:
     """DescribeStateMachineForExecution: what an execution runs, whatever has become of its machine."""
-    execution = engine.find_execution(required(body, "executionArn"))
+    execution = engine.find_execution(required(body, "executionArn", "express"))
     origin, run = execution.origin, execution.origin.map_run
     hidden = body.get("includedData") == "METADATA_ONLY"
     answer = {

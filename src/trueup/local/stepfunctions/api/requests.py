@@ -16,10 +16,13 @@ T = TypeVar("T")
 Body = Mapping[str, Json]
 
 
-def required(body: Body, name: str) -> str:
-    """A string that is there, as `validation` has seen. Raises ApiError (InvalidArn)."""
+def required(body: Body, name: str, *kinds: str) -> str:
+    """A string that is there, as `validation` has seen; an ARN may be of more `kinds` than is usual.
+
+    Raises ApiError (InvalidArn).
+    """
     value = str(body[name])
-    return check_arn(value, name) if name.endswith("Arn") and name != "roleArn" else value
+    return check_arn(value, name, *kinds) if name.endswith("Arn") and name != "roleArn" else value
 
 
 def page(body: Body, items: Sequence[T], *, default: int = 100) -> tuple[Sequence[T], str | None]:

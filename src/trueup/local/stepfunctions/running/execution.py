@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 RUNNING, SUCCEEDED, FAILED, TIMED_OUT, ABORTED = "RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"
 REDRIVABLE = (FAILED, TIMED_OUT, ABORTED)
+EXPRESS_SECONDS = 300
+"""How long an Express execution may last (aws-facts section 1.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Origin:
     version_arn: str | None = None
     alias_arn: str | None = None
     """By which version and alias it was started, when it was."""
+    express: bool = False
 
 
 class Execution:
@@ -197,11 +200,16 @@ class Execution:
 
     def _go(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
-        limit = self.workflow.timeout if isinstance(self.workflow, Machine) else None
+        limit = self._limit()
         if limit is not None:
             timer = asyncio.get_running_loop().call_at(self.clock.deadline(limit), self._time_out)
             self._task.add_done_callback(lambda _: timer.cancel())
         self.services.changed(self)
+
+    def _limit(self) -> float | None:
+        if self.origin.express:
+            return EXPRESS_SECONDS
+        return self.workflow.timeout if isinstance(self.workflow, Machine) else None
 
     async def _run(self) -> None:
         workflow = self.workflow

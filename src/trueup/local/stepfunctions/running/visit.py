@@ -13,7 +13,7 @@ from trueup.local.stepfunctions.paths import Path, place
 from trueup.local.stepfunctions.scope import Scope, Variables
 from trueup.local.stepfunctions.templates import Template
 from trueup.local.stepfunctions.timestamps import iso_millis
-from trueup.local.stepfunctions.values import EMPTY, Document, Json, too_large
+from trueup.local.stepfunctions.values import EMPTY, Document, Json, to_text, too_large
 
 if TYPE_CHECKING:
     from trueup.local.stepfunctions.running.execution import Execution
@@ -27,6 +27,8 @@ class Standing:
     state: str
     document: Document
     variables: Variables
+    entered: int = 0
+    """The event of entering that state."""
     inner: Sequence[Strand | None] = ()
     """The paths within that state, of a Parallel or an inline Map; None for an item not yet begun."""
     map_run: MapRun | None = None
@@ -87,12 +89,18 @@ class Visit:
         self.retries = 0
         self.token: str | None = None
         self._again, strand.again = strand.again, None
-        strand.standing = Standing(state.name, document, strand.variables.copy())
         self.entered_at = strand.execution.clock.now()
-        self.entered = self.note(f"{state.type}StateEntered", "stateEnteredEventDetails", self._entering())
+        self.entered = self._enter()
+        strand.standing = Standing(state.name, document, strand.variables.copy(), self.entered)
 
-    def _entering(self) -> dict[str, Json]:
-        return {"name": self.state.name, **data("input", self.document)}
+    def _enter(self) -> int:
+        """Write the event of entering. A redriven state has been entered already and not been left, but for
+        Fail, which is entered again ([dg:redrive-executions], [dg:redrive-map-run]).
+        """
+        if self._again is not None and self._again.entered and self.state.type != "Fail":
+            return self._again.entered
+        details = {"name": self.state.name, **data("input", self.document)}
+        return self.note(f"{self.state.type}StateEntered", "stateEnteredEventDetails", details)
 
     def note(
         self,
@@ -123,6 +131,8 @@ class Visit:
         """Write the event of leaving, and set variables."""
         details: dict[str, Json] = {"name": self.state.name, **data("output", step.output)}
         if step.assigned:
+            if too_large(to_text(step.assigned)):
+                raise data_limit(self.state.name)  # 256 KiB at once ([dg:workflow-variables])
             self.strand.variables.assign(step.assigned)
             details["assignedVariables"] = {name: Document(value) for name, value in step.assigned.items()}
             details["assignedVariablesDetails"] = WHOLE_DATA
