@@ -102,7 +102,7 @@ class Execution:
         self.map_runs: list[MapRun] = []
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
-        self._strand = Strand(self)
+        self._strand = Strand(self, self.history)
         self._watchers: list[Callable[[Execution], None]] = []
 
     # What states ask for.
@@ -171,13 +171,13 @@ class Execution:
         self.redrive_count += 1
         self.redriven_at = self.clock.now()
         self._ended.clear()
-        self.history.reopen()
+        self.history = self.history.reopened()
         details = {"redriveCount": self.redrive_count}
         event = self.history.add(
             "ExecutionRedriven", self.history.last, "executionRedrivenEventDetails", details
         )
         variables = standing.variables.copy() if standing else Variables()
-        self._strand = Strand(self, event, variables, again=standing)
+        self._strand = Strand(self, self.history, event, variables, again=standing)
         self._go()
 
     def stop(self, error: str | None = None, cause: str | None = None) -> None:
@@ -199,7 +199,7 @@ class Execution:
         self._watchers.append(watcher)
 
     def _go(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task = asyncio.get_running_loop().create_task(self._run(self._task))
         limit = self._limit()
         if limit is not None:
             timer = asyncio.get_running_loop().call_at(self.clock.deadline(limit), self._time_out)
@@ -211,7 +211,9 @@ class Execution:
             return EXPRESS_SECONDS
         return self.workflow.timeout if isinstance(self.workflow, Machine) else None
 
-    async def _run(self) -> None:
+    async def _run(self, earlier: asyncio.Task[None] | None) -> None:
+        if earlier is not None:
+            await asyncio.wait([earlier])  # what was cut off has to be gone before it goes on
         workflow = self.workflow
         try:
             output = await run_workflow(self._strand, workflow.states, workflow.start_at, self.input)

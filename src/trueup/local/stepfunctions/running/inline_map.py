@@ -96,5 +96,6 @@ class _Iterations:
         await run_workflow(strand, workflow.states, workflow.start_at, Document(given))
 
     def _note(self, what: str, previous: int, details: Mapping[str, Json]) -> int:
-        history = self._visit.strand.execution.history
-        return history.add(f"MapIteration{what}", previous, f"mapIteration{what}EventDetails", details)
+        return self._visit.strand.history.add(
+            f"MapIteration{what}", previous, f"mapIteration{what}EventDetails", details
+        )

@@ -102,6 +102,8 @@ class ActivityEvents:
 
     def started(self, worker: str | None) -> None:
         """A worker has taken it."""
+        if self._visit.strand.history.closed:
+            return  # the execution has ended, and the worker will be told so when it answers
         details = {} if worker is None else {"workerName": worker}
         self._visit.note("ActivityStarted", "activityStartedEventDetails", details)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trueup.local.stepfunctions.errors import DATA_LIMIT, EvaluationError, StateError
-from trueup.local.stepfunctions.history import WHOLE_DATA, data
+from trueup.local.stepfunctions.history import WHOLE_DATA, History, data
 from trueup.local.stepfunctions.model import WHOLE, State, Working
 from trueup.local.stepfunctions.paths import Path, place
 from trueup.local.stepfunctions.scope import Scope, Variables
@@ -43,6 +43,7 @@ class Strand:
     """
 
     execution: Execution
+    history: History
     previous: int = 0
     variables: Variables = field(default_factory=Variables)
     item: Mapping[str, Json] | None = None
@@ -57,7 +58,7 @@ class Strand:
     def inner(self, previous: int, item: Mapping[str, Json] | None = None) -> Strand:
         """A path within this one. It reads the variables around it and has its own."""
         variables = Variables(self.variables)
-        return Strand(self.execution, previous, variables, self.item if item is None else item)
+        return Strand(self.execution, self.history, previous, variables, self.item if item is None else item)
 
     def inner_again(self, previous: int, earlier: Strand | None, item: Mapping[str, Json] | None) -> Strand:
         """A path within this one that goes on where an earlier one stood, if it had begun."""
@@ -111,7 +112,7 @@ class Visit:
         moves: bool = True,
     ) -> int:
         """Write an event; the next one of this strand points to it, unless it does not `move`."""
-        number = self.strand.execution.history.add(kind, self.strand.previous, field, details)
+        number = self.strand.history.add(kind, self.strand.previous, field, details)
         if moves:
             self.strand.previous = number
         return number
