@@ -60,9 +60,6 @@ def test_the_message_has_the_code_and_the_place_as_aws_writes_them() -> None:
         ("exactly one of Seconds", machine(("A", {"Type": "Wait"}))),
         ("exactly one comparison", machine(("A", {"Type": "Choice", "Default": "B", "Choices": [
             {"Variable": "$.v", "Next": "B"}]}), ("B", passing()))),
-        ("ExecutionType 'EXPRESS' is not implemented", machine(("A", {"Type": "Map", "ItemProcessor": {
-            "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
-            **machine(("B", passing()))}}))),
         ("InputType 'PARQUET' is not implemented; supported are JSON, JSONL, CSV",
          machine(("A", {"Type": "Map", "ItemReader": {
              "Resource": "arn:aws:states:::s3:getObject", "ReaderConfig": {"InputType": "PARQUET"}},

@@ -9,6 +9,7 @@ from trueup.local.stepfunctions.model import Choice, Fail, Fallible, Machine, St
 from trueup.local.stepfunctions.parsing.failing import MAX_SECONDS
 from trueup.local.stepfunctions.parsing.fields import SCHEMA, Fields
 from trueup.local.stepfunctions.parsing.states import parse_state
+from trueup.local.stepfunctions.parsing.variables import check_variables
 from trueup.local.stepfunctions.values import from_text
 
 MAX_DEFINITION = 1_048_576
@@ -30,6 +31,7 @@ def parse_definition(text: str) -> Machine:
     fields.one_of("Version", ("1.0",), "1.0")
     timeout = fields.integer("TimeoutSeconds", 1, MAX_SECONDS)
     workflow = _workflow(fields)
+    problems += check_variables(workflow.states)
     if problems:
         raise DefinitionError(problems)
     return Machine(
@@ -43,7 +45,6 @@ def parse_definition(text: str) -> Machine:
 
 def _workflow(fields: Fields) -> Workflow:
     """States with their start, whether of the machine or inside one of its states."""
-    fields.any("Comment")
     start_at = fields.text("StartAt", required=True) or ""
     inner = fields.inner("States")
     if not inner.raw:
