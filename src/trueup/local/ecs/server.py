@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -25,12 +24,11 @@ from trueup.local.ecs.images import Images
 from trueup.local.ecs.names import DEFAULT_ACCOUNT, DEFAULT_REGION, Place
 from trueup.local.ecs.orders import Ordered
 from trueup.local.ecs.processes import Nursery
-from trueup.local.serving import Server, stop_soon
+from trueup.local.serving import Server, listen, stop_soon
 
 T = TypeVar("T")
 
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH", "SSL_CERT_FILE")
-BACKLOG = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +98,7 @@ async def run(options: Options, logs: Path, started: Started) -> None:
     """
     nursery = Nursery(logs / "nursery.log", options.warm)
     fargate = Fargate(_settings(options, logs, nursery))
-    listening = _listen(options)
+    listening = listen(options.host, options.port)
     host, port = listening.getsockname()[:2]
     fargate.address = f"http://{host}:{port}"
     server = Server(uvicorn.Config(make_app(fargate), log_config=None, access_log=False, lifespan="off"))
@@ -130,18 +128,6 @@ def _settings(options: Options, logs: Path, nursery: Nursery) -> Settings:
         kept=options.kept,
         unseen=options.unseen,
     )
-
-
-def _listen(options: Options) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((options.host, options.port))
-        listening.listen(BACKLOG)
-    except OSError:
-        listening.close()
-        raise
-    return listening
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import uvicorn
 
-from trueup.local.serving import Server, stop_soon
+from trueup.local.serving import Server, listen, stop_soon
 from trueup.local.stepfunctions.api.app import make_app
 from trueup.local.stepfunctions.api.own_calls import OwnCalls
 from trueup.local.stepfunctions.chance import Chance
@@ -58,7 +57,7 @@ async def serve(options: Options, started: Callable[[str, Callable[[], None]], N
     own = OwnCalls(calls)
     eventbridge = EventBridgeSink(calls) if "events" in options.endpoints and options.sink is None else None
     engine = own.engine = Engine(own, _settings(options, eventbridge))
-    listening = _listen(options)
+    listening = listen(options.host, options.port)
     server = Server(uvicorn.Config(make_app(engine), log_config=None, access_log=False, lifespan="off"))
     loop = asyncio.get_running_loop()
     if started is not None:
@@ -83,18 +82,6 @@ def _settings(options: Options, eventbridge: Sink | None) -> Settings:
         mocks=MockConfiguration.read(options.mocks) if options.mocks else None,
         sink=options.sink or eventbridge,
     )
-
-
-def _listen(options: Options) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((options.host, options.port))
-        listening.listen(1024)
-    except OSError:
-        listening.close()
-        raise
-    return listening
 
 
 @contextmanager
