@@ -110,9 +110,7 @@ def test_text_covers_a_window_once(splits, bounds):
     assert_covered_once(job, make_request(*(bounds or (None, None))))
 
 
-@pytest.mark.parametrize(
-    "splits", [["."], [".."], ["a", "a."], ["%2E", "."], ["a..b"], ["..a", "a.."]]
-)
+@pytest.mark.parametrize("splits", [["."], [".."], ["a", "a."], ["%2E", "."], ["a..b"], ["..a", "a.."]])
 def test_splits_with_dots_name_no_two_partitions_alike(splits):
     job = make_job({"by": "key-range", "type": "text", "splits": sorted(splits)})
     assert_covered_once(job, make_request(None, None))

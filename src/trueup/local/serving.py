@@ -12,7 +12,9 @@ BACKLOG = 1024
 
 def listen(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
     """A socket that takes connections from now on; port 0 is any free one. Raises OSError."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # The protocol is named because asyncio turns Nagle's algorithm off only where it is: with it, every
+    # answer that is sent in two pieces takes 40 ms.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
