@@ -10,6 +10,7 @@ from trueup.exits import Exit
 from trueup.platform import Ended
 
 PLAN, NEXT = "Plan the run", "What next?"
+NAME = "Let the job name its partitions"
 SETTLE, WORK = "Open or settle the phase", "Work the partitions"
 WAIT = "Wait until the tasks have stopped"
 NOBODY, OVER, FAILED = "Nobody can approve yet", "Run is over", "Run has failed"
@@ -21,6 +22,7 @@ LITTLE, STOPS = "Wait a little", "Wait until it has stopped"
 DONE, CLOSED, LOST = "Slice is done", "Run takes no more tasks", "Slice has failed"
 
 PLANNED, SETTLED = (PLAN, NEXT), (SETTLE, NEXT)
+NAMED = (*PLANNED, NAME)
 WORKED = (WORK, *SETTLED)
 BY_EXIT, BY_WORD, ACCEPTED = (NUMBER, HOW, EXIT), (NUMBER, HOW, WORD), (ACCEPT, NOW)
 ONCE, TWICE = (*BY_EXIT, *ACCEPTED), (*BY_EXIT, *ACCEPTED, LITTLE, *BY_EXIT, *ACCEPTED)
@@ -100,7 +102,14 @@ BACKFILL = (
          (*PLANNED, *SETTLED, *WORKED, OVER), retried=[(PLAN, 4 + 1)]),
     Case("backfill", "PlanNeverWorks",
          (PLAN,), FAILS, "Lambda.TooManyRequestsException", [(PLAN, 1 + 6)]),
-    Case("backfill", "PlanIsWrong", (PLAN,), FAILS, "KeyError"),
+    Case("backfill", "PlanIsWrong", (PLAN,), FAILS, "KeyError", [(PLAN, 1 + 6)]),
+    Case("backfill", "JobNamesItsPartitions", (*NAMED, *PLANNED, *SETTLED, *WORKED, OVER)),
+    Case("backfill", "NamingIsInterrupted", (*NAMED, *NAMED, *PLANNED, *SETTLED, *WORKED, OVER)),
+    Case("backfill", "NamingCannotWork", (*NAMED, *PLANNED, FAILED), FAILS, "RunFailed"),
+    Case("backfill", "NamingLaunchFailsInPassing",
+         (*NAMED, *PLANNED, *SETTLED, *WORKED, OVER), retried=[(NAME, 6 + 1)]),
+    Case("backfill", "NamingFindsNoRoom",
+         (*NAMED, *NAMED, *PLANNED, *SETTLED, *WORKED, OVER), retried=[(NAME, 1 + 22)]),
     Case("backfill", "SettleFailsInPassing",
          (*PLANNED, *SETTLED, *WORKED, OVER), retried=[(SETTLE, 6 + 1), (SETTLE, 4 + 1)]),
     Case("backfill", "SettleNeverWorks",

@@ -15,6 +15,8 @@ from trueup.handling.moves import Position
 from trueup.local.stepfunctions.integrations import shapes
 from trueup.local.stepfunctions.mocking import MockConfiguration
 from trueup.local.stepfunctions.parsing import parse_definition
+from trueup.model.naming import NamingOrder
+from trueup.naming import Tries
 
 from .mocked import MOCKS, definition, hastened, mocks
 from .mocked_cases import CASES, MACHINES
@@ -69,7 +71,10 @@ def test_mocked_functions_answer_what_the_functions_answer() -> None:
     for name in ("Plan the run", "Open or settle the phase"):
         for response, value in returned(name):
             told = value["Payload"]
-            if "SomethingNew" not in response and told["do"] not in ("end", "fail"):
+            if told["do"] == "name":
+                assert NamingOrder.model_validate(told["order"]).document() == told["order"]
+                assert Tries.model_validate(told["tries"]).document() == told["tries"]
+            elif "SomethingNew" not in response and told["do"] not in ("end", "fail"):
                 assert Position.model_validate(told["at"]).document() == told["at"]
     answers = {value["Payload"]["answer"] for name, value in returned("Accept what it did")
                if "SomethingNew" not in name}  # fmt: skip
