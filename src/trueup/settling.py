@@ -49,6 +49,7 @@ class Settlement:
         if not self._prove_and_judge(run, [phase]):
             return Settled.STOPPING
         complete = False
+        run = self.ask_abort_rules(run)
         if run.status is RunStatus.RUNNING:
             complete = self._is_complete(run, phase)
             run = self._end(run, phase) if complete else run
@@ -67,6 +68,10 @@ class Settlement:
             return Settled.STOPPING
         self._put_away(run)
         return _SETTLED.get(self._ledger.runs.get(run_id).status, Settled.ENDED)
+
+    def ask_abort_rules(self, run: Run) -> Run:
+        """The run, closed where it breaks an abort rule of its job. Raises StoreUnavailable, Stale."""
+        return self._acceptance.ask_abort_rules(run)
 
     def _prove_and_judge(self, run: Run, phases: Iterable[Phase]) -> bool:
         alive = self._acceptance.stop_and_prove(run.run_id, self._ledger.tasks.of(run.run_id))
@@ -96,7 +101,7 @@ class Settlement:
             if item.status is PartitionStatus.REPORTED
         }
         decisions = judge_reported(self._artifacts, run, plan, phase, None, left)
-        self._ledger.verdicts.decide(run.run_id, phase, decisions)
+        self._ledger.verdicts.decide(run.run_id, phase, decisions, follow_failures=plan.job.follows_failures)
 
     def _is_complete(self, run: Run, phase: Phase) -> bool:
         ended = self._ledger.verdicts.counts(run.run_id, phase).tally().partitions

@@ -161,7 +161,8 @@ class Runs:
             )
         if run.status is not RunStatus.RUNNING:
             return self._stopped_before(run, goal)
-        after = run.model_copy(update={"status": RunStatus.STOPPING, "goal": goal, "reason": why})
+        closed_now = {"status": RunStatus.STOPPING, "goal": goal, "reason": why}
+        after = run.model_copy(update={**closed_now, "open_seconds": int(run.open_for(self._clock.now()))})
         self._change(run, after, who=who, verb=f"stop:{goal.value.lower()}", why=why)
         return after
 
@@ -212,7 +213,12 @@ class Runs:
             before=states[0],
             after=states[1],
         )
-        sets = {"status": after.status.value, "goal": after.goal and after.goal.value, "reason": after.reason}
+        sets = {
+            "status": after.status.value,
+            "goal": after.goal and after.goal.value,
+            "reason": after.reason,
+            "openSeconds": after.open_seconds,
+        }
         clauses = (
             Clause("the run is as it was read", "status", "=", before.status.value),
             Clause("the run is of the generation that was read", "generation", "=", before.generation),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
@@ -20,6 +21,7 @@ class Run(Value):
 
     What the plan says (key, hash, number of partitions) is empty until there is one. `execution` is the name
     of the execution that serves the run now, and `execution_input` what it is started with, every time.
+    `open_seconds` is how long it was open before it was last closed, `opened_at` since when it is open again.
     """
 
     run_id: str
@@ -27,6 +29,8 @@ class Run(Value):
     request_id: str
     requester: str
     created_at: Instant
+    opened_at: Instant | None = None
+    open_seconds: Count = 0
     status: RunStatus = RunStatus.RUNNING
     goal: RunStatus | None = None
     reason: str | None = None
@@ -62,6 +66,12 @@ class Run(Value):
         if self.dry_run:
             return (Phase.REHEARSE,)
         return (Phase.REHEARSE, Phase.APPLY) if self.sample else (Phase.APPLY,)
+
+    def open_for(self, now: datetime) -> float:
+        """The seconds that the run has been open by now, without the time in which it was paused."""
+        if self.status is not RunStatus.RUNNING:
+            return self.open_seconds
+        return self.open_seconds + max(0.0, (now - (self.opened_at or self.created_at)).total_seconds())
 
     def expected(self, phase: Phase) -> int:
         """How many partitions have to end before a phase is complete."""
@@ -147,9 +157,13 @@ class Tally(Value):
 
 
 class Counts(Value):
-    """Partitions by end state and their records, summed over the shards."""
+    """Partitions by end state and their records, summed over the shards.
+
+    `task_seconds`: from registering until proved stopped, of all tasks of the run that are; whole seconds.
+    """
 
     by_state: dict[PartitionStatus, Tally] = Field(default_factory=dict)
+    task_seconds: int = 0
 
     def tally(self, *states: PartitionStatus) -> Tally:
         """The sum over some end states; over all where none is named."""
