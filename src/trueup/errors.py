@@ -15,6 +15,7 @@ TrueupError                     what happened, to which thing, and what to do no
 ├── ArtifactError
 │   ├── ArtifactExists          written once already, with other content
 │   └── ArtifactMissing
+├── SourceError                 a source of a reconciliation could not be read as it was declared
 ├── JobError                    the author's code broke a rule of the job API
 │   ├── Throttled               raised by authors: the sink asks to slow down
 │   ├── Transient               raised by authors: worth trying again inside the task
@@ -133,6 +134,10 @@ class ArtifactExists(ArtifactError):
 
 class ArtifactMissing(ArtifactError):
     """There is no object at the key."""
+
+
+class SourceError(TrueupError):
+    """A source of a reconciliation cannot be read as it was declared: whether it agrees is unknown."""
 
 
 class JobError(TrueupError):
