@@ -86,7 +86,7 @@ def test_a_task_gives_ten_words_in_the_time_that_its_state_waits_for_one(
     environment = {"TRUEUP_TABLE": "t", "TRUEUP_BUCKET": "b"}
     if waits is not None:
         environment["TRUEUP_HEARTBEAT_SECONDS"] = waits
-    tools = worker_main.make_tools(environment, order, last(run).control)
+    tools = worker_main.make_tools(environment, last(run).control, order.job, order.phase)
     assert (told, beats) == (tools.callback_seconds, tools.beat_seconds)
 
 
@@ -104,8 +104,8 @@ def test_the_second_task_of_a_launch_says_nothing(monkeypatch: pytest.MonkeyPatc
     first = last(run)
     order = first.worker._order
     tools = run._tools("arn:aws:ecs:local:000000000000:task/local/other", first.control)
-    monkeypatch.setattr(worker_main, "read_order", lambda environment: order)
-    monkeypatch.setattr(worker_main, "make_tools", lambda environment, order, control: tools)
+    monkeypatch.setattr(worker_main, "read_order", lambda environment, variable, kind: order)
+    monkeypatch.setattr(worker_main, "make_tools", lambda environment, control, job, phase: tools)
     monkeypatch.setattr(worker_main, "read_class", lambda environment, order, tools: job_of())
     assert Exit.INTERRUPTED == worker_main.work({}, first.control, state)
     assert [] == state.heard

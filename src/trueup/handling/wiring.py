@@ -6,7 +6,6 @@ import os
 import random
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import trueup
 from trueup.accepting import Acceptance
@@ -22,10 +21,12 @@ from trueup.handling.plan import Planning
 from trueup.handling.settle import Settling
 from trueup.handling.start import Starting
 from trueup.handling.sweep import Sweeping
+from trueup.handling.tasks import Tasks
 from trueup.jobfile import read_catalogue
 from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable, connect_dynamodb
 from trueup.model.job import JobFile
+from trueup.naming import Naming
 from trueup.settling import Settlement
 from trueup.starting import Starter
 
@@ -40,7 +41,9 @@ def starting() -> Starting:
 def planning() -> Planning:
     """For `plan`."""
     listing = partial(list_sizes, connect_s3())
-    return Planning(_ledger(), _starter(), _ecs(), _jobs(), os.environ["TRUEUP_STACK"], listing)
+    naming = Naming(_ledger(), _artifacts())
+    stack = os.environ["TRUEUP_STACK"]
+    return Planning(_ledger(), _starter(), naming, _ecs(), _jobs(), stack, listing, _tasks())
 
 
 @cache
@@ -52,8 +55,7 @@ def accepting() -> Accepting:
 @cache
 def settling() -> Settling:
     """For `settle`."""
-    silence = int(os.environ["TRUEUP_HEARTBEAT_SECONDS"])
-    return Settling(_ledger(), _artifacts(), _settlement(), _starter(), _network(), silence)
+    return Settling(_ledger(), _artifacts(), _settlement(), _starter(), _tasks())
 
 
 @cache
@@ -106,10 +108,10 @@ def _settlement() -> Settlement:
     return Settlement(_ledger(), _artifacts(), _acceptance())
 
 
-def _network() -> dict[str, Any]:
+def _tasks() -> Tasks:
     vpc = {
         "Subnets": os.environ["TRUEUP_SUBNETS"].split(","),
         "SecurityGroups": os.environ["TRUEUP_SECURITY_GROUPS"].split(","),
         "AssignPublicIp": os.environ["TRUEUP_PUBLIC_IP"],
     }
-    return {"AwsvpcConfiguration": vpc}
+    return Tasks({"AwsvpcConfiguration": vpc}, int(os.environ["TRUEUP_HEARTBEAT_SECONDS"]))
