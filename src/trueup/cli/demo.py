@@ -27,7 +27,7 @@ def command(
 ) -> None:
     """Backfill a year of real flights twice, with tasks killed on the way, and account for every record.
 
-    Starts the local stack as `trueup up` does, has its state machines do both jobs, and leaves nothing behind.
+    Starts the local stack as `trueup up` does, has its machines do both jobs, and leaves nothing behind.
     """
     from trueup.local.demo import run_demo
 
