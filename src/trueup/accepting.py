@@ -12,15 +12,16 @@ from datetime import timedelta
 from enum import StrEnum
 
 from trueup.aborting import AbortRules
-from trueup.artifacts import Artifacts
+from trueup.artifacts import Artifacts, result_key_of
 from trueup.clock import Clock
 from trueup.errors import Stale
 from trueup.exits import Exit
-from trueup.judging import judge_reported
+from trueup.judging import judge_reported, warnings_of
 from trueup.ledger import Decision, Ledger
+from trueup.model.base import cut
 from trueup.model.ledger import PartitionItem, Run, TaskItem
 from trueup.model.plan import Plan, Slice, TaskOrder
-from trueup.model.result import PartitionError
+from trueup.model.result import LONGEST_MESSAGE, PartitionError
 from trueup.model.states import UNFINISHED, PartitionStatus, Phase, RunStatus
 from trueup.platform import Ended, Platform, TaskState
 
@@ -180,8 +181,18 @@ class Acceptance:
     def _end_stuck(self, launch: Launch, ended: Ended, plan: Plan, left: list[PartitionItem]) -> None:
         running = [item for item in left if item.status is PartitionStatus.RUNNING]
         stuck = [item for item in running if item.takes >= TAKES_WITHOUT_PROGRESS]
-        why = f"taken {TAKES_WITHOUT_PROGRESS} times in a row without a checkpoint; the last time: {ended}"
-        self._fail(launch, plan, stuck, PartitionStatus.STUCK, "NoProgress", why)
+        if stuck:
+            what = f"taken {TAKES_WITHOUT_PROGRESS} times in a row without a checkpoint"
+            why = "; ".join([f"{what}; the last time: {ended}", *self._last_words(launch, stuck)])
+            self._fail(launch, plan, stuck, PartitionStatus.STUCK, "NoProgress", cut(why, LONGEST_MESSAGE))
+
+    def _last_words(self, launch: Launch, items: list[PartitionItem]) -> list[str]:
+        """What the launch's task itself gave as its reasons, where it lived to store its result."""
+        task = next((item.task for item in items if item.launch == launch.launch), None)
+        if task is None:
+            return []
+        key = result_key_of(launch.run_id, launch.phase, launch.slice.slice_id, launch.launch, task)
+        return warnings_of(self._artifacts, key)
 
     def _count_launch(self, launch: Launch, ended: Ended, plan: Plan, left: list[PartitionItem]) -> None:
         first = left[0].partition_id

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+
+
+def say(line: str, *, aside: bool = False) -> None:
+    """Print a line at once and whole, from any thread; `aside` on standard error."""
+    print(f"{line}\n", end="", file=sys.stderr if aside else sys.stdout, flush=True)
 
 
 def print_json(document: Any) -> None:

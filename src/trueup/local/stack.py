@@ -35,6 +35,8 @@ from trueup.local.stepfunctions import stepfunctions
 from trueup.local.targets import make_targets
 
 NAME = "trueup"
+CLUSTER = NAME
+"""The template calls the cluster as the stack."""
 SERVICES = (
     "cloudformation", "cloudwatch", "dynamodb", "ecs", "events", "iam", "lambda", "logs", "s3", "scheduler",
     "secretsmanager", "stepfunctions", "sts",

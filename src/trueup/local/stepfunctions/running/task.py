@@ -179,7 +179,7 @@ class _Attempt:
         # AWS stops what a stopped execution or a failed sibling leaves behind, as best it can. Of a timeout
         # its documentation does not say so: what outlives its timeout goes on (aws-facts section 2.3).
         if started.stop is not None and not self.limits.expired:
-            self.visit.strand.execution.spawn(started.stop())
+            self.visit.strand.execution.spawn(started.stop)
 
 
 PERFORMERS[Task] = _task
