@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from trueup.local.stepfunctions.errors import ApiError
+from trueup.local.stepfunctions.integrations.catalogue import find_service, has_operation
 from trueup.local.stepfunctions.integrations.port import ServiceFailure
+from trueup.local.stepfunctions.model import Resource
 
 from .harness import Ran, Services, World, execute, machine, play, ran, refuse
 
@@ -381,3 +383,21 @@ def test_causes_of_s3_have_the_second_id_of_the_request() -> None:
         "no key (Service: S3, Status Code: 404, Request ID: r, Extended Request ID: x) (SDK Attempt Count: 1)"
     )
     assert ("S3.NoSuchKeyException", cause) == (ran.error, ran.cause)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "service", "action"),
+    [
+        ("SecretsManager", "secretsmanager", "listSecrets"),
+        ("CognitoIdentityProvider", "cognitoidentityprovider", "listUserPools"),
+        ("ElasticLoadBalancingV2", "elasticloadbalancingv2", "describeListeners"),
+        ("CloudWatchLogs", "cloudwatchlogs", "describeLogGroups"),
+        ("ApplicationAutoScaling", "applicationautoscaling", "describeScalableTargets"),
+        ("EventBridge", "eventbridge", "listEventBuses"),
+    ],
+)
+def test_services_are_named_as_in_the_java_sdk(prefix: str, service: str, action: str) -> None:
+    # [dg:supported-services-awssdk]
+    resource = Resource("", f"aws-sdk:{service}", service, action, "")
+    assert has_operation(service, action)
+    assert prefix == find_service(resource).prefix
