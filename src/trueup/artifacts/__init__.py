@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from pydantic import ValidationError
+
 from trueup.artifacts.store import Store
 from trueup.errors import ArtifactError, ArtifactExists, ArtifactMissing
 from trueup.model.base import canonical, sha256
@@ -121,6 +123,17 @@ class Artifacts:
         )
         self.store.put_once(key, contract.model_dump_json(by_alias=True).encode())
         return key
+
+    def result(
+        self, run_id: str, phase: Phase, slice_id: int, launch: int, task: str
+    ) -> ResultContract | None:
+        """What a launch's task stored, not judged yet; None where that is nothing, or nothing to be read."""
+        try:
+            return ResultContract.model_validate_json(
+                self.store.get(result_key_of(run_id, phase, slice_id, launch, task))
+            )
+        except (ArtifactMissing, ValidationError):
+            return None
 
     def put_rejects(self, run_id: str, phase: Phase, partition_id: str, name: str, data: bytes) -> str:
         """Store rejects, as JSON Lines, and give their location."""
