@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from trueup.cli import demo, estimate, new, validate
+from trueup.cli import demo, estimate, new, up, validate
 from trueup.cli.exits import DONE, FAILED, INTERRUPTED, USAGE
 from trueup.errors import TrueupError, UsageError
 
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 
 # One line a command.
+app.command("up")(up.command)
 app.command("demo")(demo.command)
 app.command("new")(new.command)
 app.command("validate")(validate.command)

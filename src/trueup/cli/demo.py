@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 
 from trueup.cli.exits import DONE, FAILED
 from trueup.cli.output import Json, print_json, print_table
+from trueup.cli.signals import leave_on_sigterm
 
 RECORDS = ("read", "used", "skipped", "rejected", "produced", "written", "unchanged", "refused", "replayed")
 
@@ -24,8 +24,7 @@ def command(
     """
     from trueup.local.demo import run_demo
 
-    # By itself SIGTERM would end us where we stand: tasks would go on for a while, and their logs stay.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    leave_on_sigterm()
     figures = run_demo(seed=seed, note=lambda line: print(line, file=sys.stderr if as_json else sys.stdout))
     if as_json:
         print_json(figures)

@@ -173,8 +173,18 @@ def text_ranges(settings: KeyRangePartitions, request: Request) -> list[tuple[st
 
 
 def text_label(low: str | None, high: str | None) -> str:
-    """How a range of text is written: `a..m`, with nothing on an open side."""
-    return f"{'' if low is None else low}..{'' if high is None else high}"
+    """How a range of text is written: `a..m`, with nothing on an open side.
+
+    Dots that could be taken for those between the bounds are quoted, so that no two ranges share a label.
+    """
+    return f"{_bound_label(low)}..{_bound_label(high)}"
+
+
+def _bound_label(bound: str | None) -> str:
+    text = bound or ""
+    if ".." in text or "%" in text or text.startswith(".") or text.endswith("."):
+        return text.replace("%", "%25").replace(".", "%2E")
+    return text
 
 
 def list_items(settings: ListPartitions, request: Request) -> list[str]:

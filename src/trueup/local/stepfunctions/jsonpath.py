@@ -218,8 +218,8 @@ def _dotted(text: str, position: int, steps: list[Step]) -> tuple[int, str | Non
     if text.startswith(".", position):
         steps.append(Descend())
         position += 1
-        if text.startswith("[", position):
-            return position, None
+    if text.startswith("[", position):
+        return position, None  # `$.['a']` is `$['a']`
     if text.startswith("*", position):
         steps.append(Wildcard())
         return position + 1, None
