@@ -79,6 +79,9 @@ def test_mocked_functions_answer_what_the_functions_answer() -> None:
     answers = {value["Payload"]["answer"] for name, value in returned("Accept what it did")
                if "SomethingNew" not in name}  # fmt: skip
     assert {answer.value for answer in Answer} == answers
+    for _, value in returned("Accept what it did"):
+        told = value["Payload"]
+        assert (told["answer"] == Answer.AGAIN.value) == (told["seconds"] > 0)
 
 
 def test_the_file_is_read_as_a_whole() -> None:
