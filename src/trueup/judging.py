@@ -9,9 +9,10 @@ from trueup.artifacts import Artifacts, result_key_of
 from trueup.contract import Facts, Judgement, Refusal, judge_document, judge_entry, locations, verdict
 from trueup.errors import ArtifactMissing
 from trueup.ledger import Decision
+from trueup.model.base import cut
 from trueup.model.ledger import PartitionItem, Run
 from trueup.model.plan import Plan
-from trueup.model.result import PartitionError
+from trueup.model.result import LONGEST_MESSAGE, PartitionError
 from trueup.model.states import PartitionStatus, Phase
 
 
@@ -95,4 +96,4 @@ def _as_error(refusals: list[Refusal]) -> PartitionError | None:
     if not refusals:
         return None
     told = dict.fromkeys(str(refusal) for refusal in refusals)
-    return PartitionError(kind="Refused", message="\n".join(told)[:4_000])
+    return PartitionError(kind="Refused", message=cut("\n".join(told), LONGEST_MESSAGE))

@@ -18,7 +18,8 @@ def load_class(job: JobFile, folder: Path) -> type[Backfill]:
     """
     if job.job_class is None:
         raise JobFileError(
-            f"Job {job.name} runs a command, not a class.", remedy="Start it with `trueup exec`."
+            f"Job {job.name} runs a command, not a class.",
+            remedy="Nothing runs commands yet: declare `class: module:Class`.",
         )
     module, _, name = job.job_class.partition(":")
     if str(folder) not in sys.path:

@@ -13,7 +13,7 @@ from trueup.errors import RequestError
 from trueup.jobfile import instead
 from trueup.model.job import JobFile
 from trueup.model.request import Request
-from trueup.planning import check_params, limited, window
+from trueup.planning import check_params, in_utf8, limited, window
 
 
 def check_request(
@@ -46,6 +46,8 @@ def check_request(
 
 def read_request(data: Mapping[str, Any]) -> Request:
     """The request in a JSON document. RequestError names the first wrong field, and then the others."""
+    for field, value in data.items():
+        in_utf8(json.dumps(value, ensure_ascii=False), field)
     try:
         return Request.model_validate_json(json.dumps(dict(data)), strict=True)
     except ValidationError as error:

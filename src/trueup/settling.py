@@ -13,6 +13,7 @@ from trueup.model.ledger import Run
 from trueup.model.states import RUN_ENDS, PartitionStatus, Phase, RunStatus
 
 SETTLER = "trueup:settle"
+_ALL_WELL = "every partition is accepted or skipped"
 
 
 class Settled(StrEnum):
@@ -48,6 +49,7 @@ class Settlement:
         if not self._prove_and_judge(run, [phase]):
             return Settled.STOPPING
         complete = False
+        run = self.ask_abort_rules(run)
         if run.status is RunStatus.RUNNING:
             complete = self._is_complete(run, phase)
             run = self._end(run, phase) if complete else run
@@ -66,6 +68,10 @@ class Settlement:
             return Settled.STOPPING
         self._put_away(run)
         return _SETTLED.get(self._ledger.runs.get(run_id).status, Settled.ENDED)
+
+    def ask_abort_rules(self, run: Run) -> Run:
+        """The run, closed where it breaks an abort rule of its job. Raises StoreUnavailable, Stale."""
+        return self._acceptance.ask_abort_rules(run)
 
     def _prove_and_judge(self, run: Run, phases: Iterable[Phase]) -> bool:
         alive = self._acceptance.stop_and_prove(run.run_id, self._ledger.tasks.of(run.run_id))
@@ -95,7 +101,7 @@ class Settlement:
             if item.status is PartitionStatus.REPORTED
         }
         decisions = judge_reported(self._artifacts, run, plan, phase, None, left)
-        self._ledger.verdicts.decide(run.run_id, phase, decisions)
+        self._ledger.verdicts.decide(run.run_id, phase, decisions, follow_failures=plan.job.follows_failures)
 
     def _is_complete(self, run: Run, phase: Phase) -> bool:
         ended = self._ledger.verdicts.counts(run.run_id, phase).tally().partitions
@@ -110,5 +116,6 @@ class Settlement:
             why += "" if phase is run.phases[-1] else f" in the phase {phase.value}"
             return self._ledger.runs.stop(run.run_id, RunStatus.FAILED, who=SETTLER, why=why)
         if phase is run.phases[-1]:
-            return self._ledger.runs.finish(run.run_id, RunStatus.SUCCEEDED, who=SETTLER)
+            # Closed first, like every run: a task that registers late is refused, or seen and proved stopped.
+            return self._ledger.runs.stop(run.run_id, RunStatus.SUCCEEDED, who=SETTLER, why=_ALL_WELL)
         return run

@@ -57,6 +57,7 @@ def test_the_keys_on_the_page_are_those_in_the_code() -> None:
         keys.task("<run>", Phase.APPLY, 7, 40),
         keys.audit("<run>", datetime(2026, 1, 1, tzinfo=UTC), "<id>"),
         keys.rate("<run>"),
+        keys.row("<run>"),
         keys.partition("<run>", Phase.APPLY, "<partition>"),
         keys.lock("<target>"),
         keys.request("<requestId>"),

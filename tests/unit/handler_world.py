@@ -24,12 +24,15 @@ from trueup.handling.sweep import Sweeping
 from trueup.ledger import Ledger
 from trueup.model.job import JobFile
 from trueup.model.ledger import Run
+from trueup.model.naming import NamingOrder
 from trueup.model.plan import CodeIdentity, TaskOrder
+from trueup.naming import Naming
 from trueup.platform import OVER, Ended, TaskState
 from trueup.settling import Settlement
 from trueup.starting import Starter
 from trueup.testing import ManualClock
 from trueup.worker import Control, Exit, Identity, Tools, Worker
+from trueup.worker.naming import name_partitions
 
 from .worker_cases import Died, FailingTable, Numbers
 
@@ -70,6 +73,7 @@ class FakeEcs:
 
     def __init__(self) -> None:
         self.tasks: dict[str, FakeTask] = {}
+        self.stopped: set[str] = set()
         self.forgotten: set[str] = set()
         self.stops: list[tuple[str, str]] = []
         self.families = {"trueup-numbers-read": READ, "trueup-numbers-write": WRITE}
@@ -78,6 +82,8 @@ class FakeEcs:
         return self.families[family]
 
     def state(self, task: str) -> TaskState:
+        if task in self.stopped:
+            return TaskState.STOPPED
         if task in self.forgotten or task not in self.tasks:
             return TaskState.MISSING
         return TaskState.ALIVE if self.tasks[task].ended is None else TaskState.STOPPED
@@ -148,9 +154,13 @@ class World:
         self.acceptance = Acceptance(self.ledger, self.artifacts, self.ecs, self.clock)
         settlement = Settlement(self.ledger, self.artifacts, self.acceptance)
         self.start = Starting(self.ledger, starter, self.steps, self.jobs)
-        self.plan = Planning(self.ledger, starter, self.ecs, self.jobs, "trueup", lambda prefix: [])
+        naming = Naming(self.ledger, self.artifacts)
+        network: dict[str, Any] = {"AwsvpcConfiguration": {}}
+        self.plan = Planning(
+            self.ledger, starter, naming, self.ecs, self.jobs, "trueup", lambda prefix: [], network
+        )
         self.accept = Accepting(self.ledger, self.artifacts, self.acceptance, self.ecs)
-        self.settle = Settling(self.ledger, self.artifacts, settlement, starter, {"AwsvpcConfiguration": {}})
+        self.settle = Settling(self.ledger, self.artifacts, settlement, starter, network)
         self.close = Closing(self.ledger, settlement, self.steps)
         self.sweep = Sweeping(self.ledger, settlement, self.steps, self.close)
 
@@ -208,6 +218,8 @@ class World:
         told = execution.told
         if told is None:
             execution.told = self.plan.handle(execution.data)
+        elif told["do"] == "name":
+            self._name(execution, told)
         elif told["do"] in ("end", "fail", "approve"):
             execution.status = "SUCCEEDED" if told["do"] == "end" else "FAILED"
         elif told["do"] == "work" and not execution.working:
@@ -215,6 +227,20 @@ class World:
         elif told["do"] != "work" or all(child.at == "over" for child in execution.children):
             execution.told = self.settle.handle({**execution.data, "at": told["at"]})
             execution.working = False
+
+    def _name(self, execution: Execution, told: dict[str, Any]) -> None:
+        """The task that names the partitions, and planning again with what it left."""
+        ended = self.naming_task(NamingOrder.model_validate(told["order"]))
+        after = {**execution.data, "told": {"next": told}, "ended": left_by(ended)}
+        execution.told = self.plan.handle(after)
+
+    def naming_task(self, order: NamingOrder) -> Ended:
+        """One such task, from its start to its end, under the code that reads."""
+        brief = self.artifacts.brief(order.brief_key, order.brief_sha256)
+        arn = self._arn()
+        exited = name_partitions(self.job, order, brief, self._tools(arn, Control(), READ))
+        self.ecs.stopped.add(arn)
+        return Ended(exit_code=exited, stop_code="EssentialContainerExited")
 
     def _children(self, data: dict[str, Any]) -> list[Child]:
         slices = json.loads(self.artifacts.store.get(data["dispatch"]["key"]))
@@ -253,11 +279,19 @@ class World:
     def launch(self, child: Child, *, code: CodeIdentity | None = None) -> FakeTask:
         """RunTask: a task that has yet to register."""
         order = TaskOrder.model_validate({**child.data["order"], **child.data["number"]})
-        self.launches += 1
-        arn = f"arn:aws:ecs:eu-west-1:123456789012:task/trueup/{self.launches:032x}"
-        control = Control()
+        arn, control = self._arn(), Control()
         code = code or (READ if "read" in child.data["task"]["definition"] else WRITE)
-        tools = Tools(
+        worker = Worker(self.job, order, self._tools(arn, control, code))
+        task = FakeTask(arn, order, worker, control, worker.steps())
+        self.ecs.tasks[arn] = task
+        return task
+
+    def _arn(self) -> str:
+        self.launches += 1
+        return f"arn:aws:ecs:eu-west-1:123456789012:task/trueup/{self.launches:032x}"
+
+    def _tools(self, arn: str, control: Control, code: CodeIdentity) -> Tools:
+        return Tools(
             ledger=self.ledger,
             artifacts=self.artifacts,
             identity=Identity(arn, code),
@@ -266,10 +300,6 @@ class World:
             rng=random.Random(0),
             checkpoint_seconds=0,
         )
-        worker = Worker(self.job, order, tools)
-        task = FakeTask(arn, order, worker, control, worker.steps())
-        self.ecs.tasks[arn] = task
-        return task
 
 
 def left_by(ended: Ended) -> dict[str, Any]:

@@ -143,11 +143,11 @@ def test_a_partition_that_moves_meanwhile_is_read_and_decided_again() -> None:
     task, ended = finished(run)
     verdicts, decide, calls = run.ledger.verdicts, run.ledger.verdicts.decide, []
 
-    def moving(*arguments: Any) -> None:
+    def moving(*arguments: Any, **options: Any) -> None:
         calls.append(1)
         if len(calls) == 1:
             raise Stale("It moved.")
-        decide(*arguments)
+        decide(*arguments, **options)
 
     verdicts.decide = moving  # type: ignore[method-assign]
     assert ("done", 2) == (accept(run, task, ended), run.accepted)
@@ -157,7 +157,7 @@ def test_where_partitions_keep_moving_it_gives_up_loudly() -> None:
     run = fresh(FailingTable())
     task, ended = finished(run)
 
-    def moving(*arguments: Any) -> None:
+    def moving(*arguments: Any, **options: Any) -> None:
         raise Stale("It moved.")
 
     run.ledger.verdicts.decide = moving  # type: ignore[method-assign]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import trueup.cli
 from trueup.cli import main
-from trueup.cli.new import class_name, module_name
+from trueup.cli.new import USED, class_name, module_name
 from trueup.errors import ArtifactMissing
 
 JOB = """\
@@ -43,6 +45,7 @@ class Reader(Backfill):
 class Other:
     pass
 """
+VERSION = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["version"]
 WINDOW = ["--from", "2013-01-01", "--to", "2014-01-01"]
 
 
@@ -288,13 +291,58 @@ def test_a_new_job_in_json_lists_its_files(project, capsys):
         ("pytest", "pytest_job", "Pytest"),
         ("none", "none", "JobNone"),
         ("class", "class_job", "Class"),
+        ("trueup", "trueup_job", "Trueup"),
+        ("conftest", "conftest_job", "Conftest"),
+        ("local-run", "local_run", "JobLocalRun"),
+        ("value-error", "value_error", "JobValueError"),
     ],
 )
 def test_modules_and_classes_are_named_so_that_they_hide_nothing(name, module, class_):
     assert (module, class_) == (module_name(name), class_name(name))
 
 
+def test_no_class_hides_what_its_files_import(project):
+    main(["new", "my-orders"])
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in project.rglob("*my_orders.py")]
+    imports = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    names = {alias.name for node in imports for alias in node.names} - {"MyOrders"}
+    assert 2 == len(trees)
+    assert USED == {name for name in names if name[0].isupper()}
+
+
+NO_NAMES = ["", "-", "-a", "a-", "a_b", "A", "Flights", "a b", "a.b", "ä", "\N{FULLWIDTH DIGIT ONE}", "a\n"]
+NO_NAMES += ["a" * 41, ".", "..", "/", "a/b", "a\\b", "../a", "/tmp/a", "~", "a\0b"]
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_a_name_that_cannot_be_one_is_refused_and_nothing_is_created(project, capsys, name):
+    before = contents(project)
+    assert 2 == main(["new", "--", name])
+    told = capsys.readouterr()
+    assert f"{name!r} cannot name a job. Use lower case letters, digits and dashes, at most 40" in told.err
+    assert ("", 1, before) == (told.out, len(told.err.splitlines()), contents(project))
+
+
+@pytest.mark.parametrize("folder", ["containers/flights/job.yaml", "containers/flights/job.yaml/x"])
+def test_a_folder_that_is_a_file_is_refused(project, capsys, folder):
+    before = contents(project)
+    assert 2 == main(["new", "my-orders", "--in", folder])
+    told = capsys.readouterr()
+    assert "the job cannot be written: " in told.err
+    assert ("", 1, before) == (told.out, len(told.err.splitlines()), contents(project))
+
+
+def test_the_longest_name_makes_a_job(project):
+    assert 0 == main(["new", "a" * 40])
+    assert 0 == main(["validate", f"containers/{'a' * 40}"])
+
+
 # How it exits
+
+
+def test_it_says_its_version(capsys):
+    assert 0 == main(["--version"])
+    assert f"trueup {VERSION}\n" == capsys.readouterr().out
 
 
 def failing(monkeypatch, error):
@@ -316,8 +364,9 @@ def failing(monkeypatch, error):
         (
             KeyError("boom"),
             1,
-            "trueup met an error that it did not expect (KeyError: 'boom'). For the details, run the command "
-            "again with TRUEUP_DEBUG=1; please report them at ",
+            "trueup met an error that it did not expect (KeyError: 'boom'). "
+            f"That is a fault of trueup {VERSION}: run the command again with TRUEUP_DEBUG=1, and report "
+            "what it prints together with the command and this version.\n",
         ),
     ],
 )

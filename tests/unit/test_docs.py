@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import boto3
 import pytest
 from moto import mock_aws
 
-from trueup.cli import main
+from trueup.cli import app, main
 from trueup.jobfile import load
 from trueup.loading import load_class
 from trueup.testing import LocalRun
@@ -60,6 +62,47 @@ def test_the_commands_of_the_readme_for_a_job_of_ones_own_work(
         program, *arguments = command.split()
         assert ".venv/bin/trueup" == program
         assert 0 == main(arguments), command
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Everything that people may read, with the path: pages, sources, templates and what is deployed."""
+    kinds = {".md", ".py", ".txt", ".yaml", ".json", ".toml"}
+    folders = ("containers", "docs", "lambdas", "samples", "src", "statemachines")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds]
+    for path in [*files, *ROOT.glob("*.md"), *ROOT.glob("*.yaml"), ROOT / "Makefile"]:
+        yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+
+
+def named(pattern: str) -> dict[str, set[str]]:
+    """What the pattern finds in all texts, each with the files that it is in."""
+    found: dict[str, set[str]] = {}
+    for path, text in texts():
+        for name in re.findall(pattern, text, re.MULTILINE):
+            found.setdefault(name, set()).add(path)
+    return found
+
+
+def test_every_command_that_a_text_names_is_there() -> None:
+    commands = {command.name for command in app.registered_commands}
+    said = named(r"(?:`|bin/|\(BIN\)/|^\$ )trueup ([a-z][a-z-]*)")
+
+    assert {} == {name: files for name, files in said.items() if name not in commands}
+    assert {"demo", "estimate", "new", "validate"} <= set(said)
+
+
+def test_every_module_that_a_text_says_to_run_can_be_run() -> None:
+    said = named(r"python -m (trueup[a-z_.]*[a-z])")
+
+    assert {} == {name: files for name, files in said.items() if not find_spec(f"{name}.__main__")}
+    assert "trueup.worker" in said
+
+
+def test_every_target_of_make_that_a_text_names_is_there() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    said = named(r"(?:`|^)(?:[A-Z]+=\d+ )?make ([a-z]+)(?:`|$)")
+
+    assert {} == {name: files for name, files in said.items() if name not in targets}
+    assert {"demo", "test", "bench"} <= set(said)
 
 
 @pytest.fixture

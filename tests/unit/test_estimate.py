@@ -47,8 +47,8 @@ def test_three_tasks_of_which_two_run_at_once():
     assert pytest.approx(17.25, abs=0.06) == result.billed_minutes
     # 8 a launch x 3 + 40
     assert 64 == result.transitions
-    # take and report 60, checkpoints 30 x 10, accept 2 x (30 + 3), task items 6 x 3, beats 900 / 10
-    assert 60 + 300 + 66 + 18 + 90 == result.dynamodb_writes
+    # take and report 60, checkpoints 30 x 10, accept 2 x (30 + 3), task items 9 x 3, beats 900 / 10
+    assert 60 + 300 + 66 + 27 + 90 == result.dynamodb_writes
 
 
 def test_a_short_task_is_billed_a_minute():

@@ -268,13 +268,6 @@ def test_a_settling_of_an_earlier_generation_hands_out_nothing() -> None:
     assert not here.run(run.run_id).is_planned
 
 
-def test_a_job_whose_own_code_names_the_partitions_is_refused_with_the_reason() -> None:
-    here = world(partitions={"by": "job", "key": "item"})
-    run = here.run(here.start.handle({"job": "numbers", "requestId": "r", "requester": "ann"})["runId"])
-    here.play(here.execution(run))
-    assert "which only a task can run" in (here.run(run.run_id).reason or "")
-
-
 def test_a_request_that_does_not_fit_creates_nothing() -> None:
     here = world()
     with pytest.raises(RequestError):

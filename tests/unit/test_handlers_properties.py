@@ -16,12 +16,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trueup import Context, Outcome
+from trueup import Context, Outcome, Output, Partition, Reject
+from trueup.aborting import ABORTER
 from trueup.accepting import Acceptance
 from trueup.errors import TrueupError
-from trueup.model.ledger import Run, TaskItem
+from trueup.model.ledger import PartitionItem, Run, TaskItem
 from trueup.model.states import END_STATES, RUN_ENDS, PartitionStatus, Phase, RunStatus
 from trueup.platform import Ended
+from trueup.settling import SETTLER
 
 from .handler_world import Child, Died, Execution, FakeTask, World
 from .worker_cases import Numbers, job_file, job_of
@@ -72,13 +74,21 @@ class Unguarded:
 
 
 class Play:
-    """A world, and what is done to it. `concurrency` is the number of slices."""
+    """A world, and what is done to it. `concurrency` is the number of slices; partitions of `fails` fail."""
 
-    def __init__(self, concurrency: int) -> None:
-        job: type[Numbers] = job_of(sink=Unguarded(), size=6)
+    def __init__(self, concurrency: int, fails: str = "", rules: Iterable[dict[str, Any]] = ()) -> None:
+        def transform(self: Numbers, number: int) -> Any:
+            return Reject("odd") if number % 2 and fails else number
+
+        def finish(self: Numbers, part: Partition) -> list[Output]:
+            return [] if part.label not in fails else 1 / 0  # type: ignore[return-value]
+
+        job: type[Numbers] = job_of(sink=Unguarded(), size=6, finish=finish, transform=transform)
         sections = {
             "limits": {"max_concurrency": concurrency},
             "target": {"name": "numbers", "guard": "none"},
+            "errors": {"rejects": 6},
+            "abort": list(rules),
         }
         self.here = World(job, job_file(**sections))
         self.sink: Any = job.sink
@@ -261,6 +271,73 @@ def judge(play: Play) -> None:
         assert {PartitionStatus.ACCEPTED} == {item.status for item in items.values()}
     ends = [entry.subject for entry in ledger.audit.of(run.run_id) if entry.verb == "launch-ended"]
     assert len(ends) == len(set(ends))
+
+
+FAILED, ROW = "failedPartitions", "consecutiveFailures"
+RULES: list[dict[str, Any]] = [
+    {"of": FAILED, "above": 0},
+    {"of": FAILED, "above": 40, "unit": "percent", "minimum": 2},
+    {"of": ROW, "above": 1},
+    {"of": "rejects", "above": 3},
+    {"of": "hours", "above": 0.01, "unit": "hours"},
+    {"of": "dollars", "above": 0.005, "unit": "usd"},
+]
+
+
+@given_time
+@given(st.integers(1, 3), st.sampled_from(["a", "ab", "abc", "b"]), st.sampled_from(RULES), ACTIONS)
+def test_a_run_that_breaks_a_rule_is_aborted_once_whatever_happens(
+    concurrency: int, fails: str, rule: dict[str, Any], actions: list[tuple[str, int, int]]
+) -> None:
+    play = Play(concurrency, fails, [rule])
+    play.warm_up()
+    for what, who, dies_at in actions:
+        play.act(what, who, dies_at)
+    play.drain()
+    judge_aborted(play, fails, rule)
+
+
+def judge_aborted(play: Play, fails: str, rule: dict[str, Any]) -> None:
+    """The rule ended the run if, and only if, it was broken; what was not worked is not called failed."""
+    ledger, run = play.here.ledger, play.run
+    assert {} == ledger.locks.get("numbers").holders
+    items = list(ledger.partitions.all(run.run_id, Phase.APPLY))
+    for item in items:
+        if item.status in (PartitionStatus.FAILED, PartitionStatus.ACCEPTED):
+            good = item.partition_id.removeprefix("item=") not in fails
+            never_began = item.error is not None and item.error.kind == "NeverStarted"
+            assert (item.status is PartitionStatus.ACCEPTED) == good or never_began
+            assert 6 == item.counters.read or never_began
+    stops = [entry for entry in ledger.audit.of(run.run_id) if entry.verb.startswith("stop:")]
+    assert 1 == len(stops), "a run is closed once"
+    broken = is_broken(play, rule, items)
+    if stops[0].who == ABORTER:
+        assert RunStatus.ABORTED is run.status
+        assert f"abort rule {rule['of']}: " in (run.reason or "")
+        # What was at work when the run was closed may yet be accepted, and so lower a share or a row.
+        assert broken or rule.get("unit") == "percent" or rule["of"] == ROW
+    elif stops[0].who == SETTLER and "moved nothing" not in stops[0].why and rule["of"] not in SPENT:
+        assert not broken, "everything was worked, and nobody asked the rule"
+
+
+SPENT = ("hours", "dollars")
+
+
+def is_broken(play: Play, rule: dict[str, Any], items: list[PartitionItem]) -> bool:
+    """The rule, asked of the partitions themselves and not of the counters."""
+    ended = [item for item in items if item.status in END_STATES]
+    failed = [item for item in ended if item.status is not PartitionStatus.ACCEPTED]
+    if len(ended) < rule.get("minimum", 1) and rule["of"] not in SPENT:
+        return False
+    share = 100 * len(failed) / len(ended) if ended else 0.0
+    figures = {
+        FAILED: share if rule.get("unit") == "percent" else len(failed),
+        ROW: play.here.ledger.verdicts.failed_in_a_row(play.run_id),
+        "rejects": sum(item.counters.rejected for item in ended),
+        "hours": play.run.open_seconds / 3600 + 1,
+        "dollars": float("inf"),
+    }
+    return bool(figures[rule["of"]] > rule["above"])
 
 
 def a_task_that_hangs(play: Play) -> None:

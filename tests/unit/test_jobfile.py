@@ -159,6 +159,11 @@ def test_a_good_file_is_read_with_its_defaults():
             "minutes: 10\nabort: [{of: dollars, above: 5}]",
             "abort.0.unit: dollars is not measured in count: write usd.",
         ),
+        (
+            "minutes: 10",
+            "minutes: 10\nabort: [{of: hours, above: 5, unit: hours, minimum: 3}]",
+            "abort.0.minimum: hours are spent whatever has ended: leave `minimum` out.",
+        ),
         ("minutes: 10", "minutes: 10\ncommand: [run]", "job.yaml:2: class: name what runs: either"),
         (
             "class: flights:Summary\n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from trueup.model.states import PartitionStatus, RunStatus
 from trueup.testing import LocalRun, ManualClock, check_backfill, check_reading
 from trueup.worker import Exit, Step
 
-from .worker_cases import Numbers, item, job_file, job_of, last, run_of, slices, step_until
+from .worker_cases import Numbers, item, job_file, job_of, last, position, run_of, slices, step_until
 
 YAML = """\
 name: numbers
@@ -215,9 +216,32 @@ class Unsound(Backfill):
         return Outcome(written=len(rows))
 
 
-def test_a_read_that_does_not_resume_is_found() -> None:
-    with pytest.raises(AssertionError, match="after cursor 'v1:2' read does not give the rest"):
+def test_a_read_that_begins_again_is_found() -> None:
+    with pytest.raises(AssertionError, match="item=a: after cursor 'v1:2' read came back to 'v1:2'"):
         check_reading(Unsound(), Partition(partition_id="item=a"))
+
+
+def test_a_read_that_does_not_resume_is_found() -> None:
+    def read(self: Numbers, part: Any, after: str | None) -> Iterator[Batch]:
+        step = 3 if after is None else 4
+        for low in range(position(after), 12, step):
+            yield Batch(list(range(low + step - 3, low + step)), f"v1:{low + step}")
+
+    with pytest.raises(AssertionError, match="after cursor 'v1:3' read does not give the rest"):
+        check_reading(job_of(read=read)(), Partition(partition_id="item=a"))
+
+
+@pytest.mark.parametrize("first", ["v1:1", "v1:2", "v1:3"])
+def test_a_read_that_comes_back_to_a_cursor_is_found(first: str) -> None:
+    def read(self: Numbers, part: Any, after: str | None) -> Iterator[Batch]:
+        yield Batch([0], "v1:1")
+        yield Batch([1], "v1:2")
+        for _ in count():  # without an end, so that whoever lists it hangs
+            yield Batch([2], "v1:3")
+            yield Batch([], first)
+
+    with pytest.raises(AssertionError, match=f"item=a: after cursor None read came back to '{first}'"):
+        check_reading(job_of(read=read)(), Partition(partition_id="item=a"))
 
 
 def test_a_transform_that_is_not_pure_is_found() -> None:

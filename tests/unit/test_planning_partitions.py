@@ -321,3 +321,33 @@ def test_the_lock_sees_the_window_or_what_encloses_the_keys(settings, request_, 
 )
 def test_a_window_reads_as_people_write_it(window, text):
     assert text == str(window)
+
+
+HALF = "a\ud800"  # of a surrogate pair: no store keeps it
+
+
+@pytest.mark.parametrize(
+    ("settings", "more"),
+    [
+        ({"by": "list"}, {"keys": [HALF]}),
+        ({"by": "list", "items": [HALF]}, {}),
+        ({"by": "key-range", "type": "text", "splits": [HALF]}, {}),
+        ({"by": "s3-prefix", "prefix": "s3://b/"}, {"listing": [(HALF, 1)]}),
+        ({"by": "s3-prefix", "prefix": "s3://b/"}, {"listing": [("x" * 600 + HALF, 1)]}),
+        ({"by": "job"}, {"named": [HALF]}),
+        ({"by": "job"}, {"named": [Partition(partition_id="a", input=HALF)]}),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_refused_before_anything_is_planned(settings, more):
+    keys = more.pop("keys", None)
+    with pytest.raises(RequestError, match=r"\\ud800' is not Unicode: it holds half of a surrogate pair"):
+        list(partitions(make_job(settings), make_request(keys=keys), **more))
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "\u20ac", "\U0001f600"])
+def test_an_id_has_at_most_512_bytes_in_utf_8_whatever_its_letters(letter):
+    fits = letter * ((512 - len("item=")) // len(letter.encode()))
+    (one,) = partitions(make_job({"by": "list"}), make_request(keys=[fits]))
+    assert len(f"PART#{one.id}".encode()) <= 1024
+    with pytest.raises(RequestError, match="bytes, more than 512"):
+        list(partitions(make_job({"by": "list"}), make_request(keys=[fits + letter])))

@@ -94,6 +94,21 @@ def test_a_lower_concurrency_is_the_jobs_for_this_request():
             "no partition is called 'acne'. The job has 2, such as 'acme'.",
         ),
         (make("tenants", **{"from": "a", "to": "b"}), "from", "this job works a list"),
+        (
+            make(keys=["2024-01-01"] * 14_000),
+            "keys",
+            "the 14,000 keys have 140,000 bytes, and the ledger keeps 131,072. Give a window, or ask",
+        ),
+        (
+            make(params={"carrier": "é" * 33_000}),
+            "params",
+            "the parameters have 66,023 bytes as JSON, and the ledger keeps 65,536. Put what is large into",
+        ),
+        (make(comment="x" * 4_001), "comment", '"xxx'),
+        (make(requester="x" * 1_001), "requester", '"xxx'),
+        (make(to="2" * 1_001), "to", '"222'),
+        (make("tenants", keys=["a\ud800"]), "keys", r"""'["a\ud800' is not Unicode: it holds half of a"""),
+        (make(requester="\udfff"), "requester", r"""'"\udfff' is not Unicode"""),
         (make("tenants", dryRun=True), "dryRun", "tenants has no dry run: its only secrets can write."),
     ],
 )

@@ -121,6 +121,7 @@ WORDS = [
     "v1:",
     "v1:7",
     "1:7",
+    "v1:" + "x" * 5_000,  # longer than any text may be
 ]
 CHOICES = ["date", "job", "SUCCEEDED", "REJECTED", "apply"]
 HOLDERS = [
@@ -135,6 +136,9 @@ HOLDERS = [
     {"x": None},
     {"by": "date"},
     {"by": "nothing"},
+    {"x" * 201: 1},
+    {str(number): 1 for number in range(101)},
+    ["x"] * 101,
 ]
 ODD: list[Any] = [None, True, False, *NUMBERS, *INSTANTS, *HASHES, *WORDS, *CHOICES, *HOLDERS]
 

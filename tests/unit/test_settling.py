@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
 import pytest
 
 from trueup.accepting import Acceptance
-from trueup.model.states import RunStatus
+from trueup.errors import RunClosed, Stale
+from trueup.ledger.memory import MemoryTable
+from trueup.ledger.table import Item
+from trueup.model.ledger import TaskItem
+from trueup.model.states import RUN_ENDS, RunStatus
 from trueup.platform import TaskState
 from trueup.settling import Settled, Settlement
 from trueup.testing import LocalRun, LocalTask, ManualClock
@@ -162,3 +170,59 @@ def test_a_dry_run_ends_without_a_lock() -> None:
     run = run_of(job_of(), dry_run=True)
     left_at(run, "reported")
     assert (Settled.ENDED, RunStatus.SUCCEEDED) == (settle(run), status(run))
+
+
+class Watched(MemoryTable):
+    """A table that lets somebody act right after TASK items were read for the time of that number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+        self.acts_at = 0
+        self.act: Callable[[], None] = lambda: None
+
+    def query(self, pk: str, prefix: str = "", after: str = "") -> Iterator[Item]:
+        found = list(super().query(pk, prefix, after))
+        if prefix.startswith("TASK#"):
+            self.reads += 1
+            if self.reads == self.acts_at:
+                self.act()
+        return iter(found)
+
+
+def registers_late(run: LocalRun) -> None:
+    """A task that was launched twice by mistake begins only now; a closed run refuses it."""
+    now = run.clock.now()
+    late = TaskItem(
+        phase=run.phase,
+        slice_id=0,
+        launch=99,
+        generation=1,
+        task="late",
+        registered_at=now,
+        beat_at=now,
+    )
+    run.platform.set("late", TaskState.ALIVE)
+    with suppress(RunClosed):
+        run.ledger.tasks.register(run.run_id, late)
+
+
+def test_whenever_a_task_registers_late_no_run_has_ended_while_it_is_alive() -> None:
+    registered = 0
+    for number in itertools.count(1):
+        table = Watched()
+        run = run_of(job_of(), table=table)
+        left_at(run, "reported")
+        table.reads, table.acts_at, table.act = 0, number, lambda run=run: registers_late(run)
+        for _ in range(3):
+            with suppress(Stale):
+                settle(run)
+            left = [task.task for task in run.ledger.tasks.of(run.run_id)]
+            registered += bool(left)
+            assert not (left and status(run) in RUN_ENDS), f"after read {number}, {left} is left"
+            assert holds_lock(run) == (status(run) not in RUN_ENDS)
+        assert (RunStatus.SUCCEEDED, []) == (status(run), left)
+        if table.reads < number:
+            break
+    assert number > 2
+    assert registered, "nobody registered in time to be seen"

@@ -344,12 +344,6 @@ def test_killed_above_the_limit_the_next_task_reports_and_works_nothing_more(poi
     assert (PartitionStatus.REJECTED, 3) == (item(run).status, item(run).counters.read)
 
 
-def test_too_many_reasons_to_skip_fail_the_partition() -> None:
-    run = run_of(job_of(size=101, per_batch=101, transform=lambda self, n: Skip(f"number {n}")))
-    run.run()
-    assert "101 different reasons to skip in one partition; the ledger keeps 100." in error(run)
-
-
 class Mute(Exception):
     """An error whose text cannot be had."""
 

@@ -86,8 +86,8 @@ def test_the_second_task_of_a_launch_says_nothing(monkeypatch: pytest.MonkeyPatc
     first = last(run)
     order = first.worker._order
     tools = run._tools("arn:aws:ecs:local:000000000000:task/local/other", first.control)
-    monkeypatch.setattr(worker_main, "read_order", lambda environment: order)
-    monkeypatch.setattr(worker_main, "make_tools", lambda environment, order, control: tools)
+    monkeypatch.setattr(worker_main, "read_order", lambda environment, variable, kind: order)
+    monkeypatch.setattr(worker_main, "make_tools", lambda environment, control, job, phase: tools)
     monkeypatch.setattr(worker_main, "read_class", lambda environment, order, tools: job_of())
     assert Exit.INTERRUPTED == worker_main.work({}, first.control, state)
     assert [] == state.heard

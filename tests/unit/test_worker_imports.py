@@ -6,22 +6,34 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
+
+WORKER = "import json, sys, trueup.worker.main, trueup.ledger.dynamo, trueup.artifacts.s3"
+BUILT_MODELS = """
+from pydantic import BaseModel
+waiting = [BaseModel]
+built = []
+for model in waiting:
+    waiting += model.__subclasses__()
+    built += [model.__name__] if model.__dict__.get("__pydantic_complete__") else []
+"""
+
+
+def answer(code: str) -> Any:
+    """What a fresh interpreter prints for the code, read as JSON."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
 def loaded() -> set[str]:
     """The modules that are loaded after importing what a task needs, AWS included."""
-    code = (
-        "import json, sys, trueup.worker.main, trueup.ledger.dynamo, trueup.artifacts.s3\n"
-        "print(json.dumps(sorted(sys.modules)))"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=60
-    )
-    return set(json.loads(done.stdout))
+    return set(answer(f"{WORKER}\nprint(json.dumps(sorted(sys.modules)))"))
 
 
 @pytest.mark.parametrize(
@@ -52,9 +64,16 @@ def test_a_worker_loads_its_loop(loaded: set[str]) -> None:
 
 
 def test_the_loop_knows_nothing_of_aws() -> None:
-    code = "import sys, trueup.worker.main; print('botocore' in sys.modules)"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=60
+    assert False is answer(
+        "import json, sys, trueup.worker.main; print(json.dumps('botocore' in sys.modules))"
     )
-    assert "False" == done.stdout.strip()
+
+
+def test_loading_a_worker_builds_no_model() -> None:
+    # An instance as a default builds its model at once; `default_factory` waits until one is needed.
+    assert [] == answer(f"{WORKER}\n{BUILT_MODELS}\nprint(json.dumps(built))")
+
+
+def test_a_model_in_use_counts_as_built() -> None:
+    use = "from trueup.model.counters import Counters; Counters()"
+    assert ["Counters"] == answer(f"{WORKER}\n{use}\n{BUILT_MODELS}\nprint(json.dumps(built))")

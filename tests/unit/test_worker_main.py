@@ -18,11 +18,13 @@ import pytest
 
 import trueup.worker.main as worker_main
 from trueup.errors import UsageError
+from trueup.model.naming import Named, NamingOrder
 from trueup.model.plan import CodeIdentity
 from trueup.testing import LocalRun
 from trueup.worker import Control, Exit, Identity
 
-from .worker_cases import FailingStore, job_of, last, run_of, step_until
+from .handler_world import READ, World
+from .worker_cases import FailingStore, job_file, job_of, last, run_of, step_until
 
 ARN = "arn:aws:ecs:eu-central-1:123456789012:task/trueup/0123456789abcdef"
 DIGEST = "sha256:" + "ab" * 32
@@ -165,7 +167,7 @@ def over(run: LocalRun, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Make main work over a run's stores; the environment of its task."""
     environment = ordered(run)
     tools = last(run).worker._tools
-    monkeypatch.setattr(worker_main, "make_tools", lambda environment, order, control: tools)
+    monkeypatch.setattr(worker_main, "make_tools", lambda environment, control, job, phase: tools)
     monkeypatch.setattr(worker_main, "load_class", lambda job, folder: run.job_class)
     return environment
 
@@ -175,6 +177,33 @@ def test_a_task_works_its_slice_and_leaves_with_0(monkeypatch: pytest.MonkeyPatc
     environment = over(run, monkeypatch)
     assert Exit.DONE == worker_main.main(environment)
     assert 24 == len(run.job_class.sink.witness)
+
+
+def named_by(hook: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[World, NamingOrder]:
+    """Make main name the partitions of a run by this hook; what its task is told."""
+    here = World(job_of(partitions=hook), job_file(partitions={"by": "job", "key": "item"}))
+    run = here.run(here.start.handle({"job": "numbers", "requestId": "r", "requester": "ann"})["runId"])
+    here.step(here.execution(run))
+    tools = here._tools(ARN, Control(), READ)
+    monkeypatch.setattr(worker_main, "make_tools", lambda environment, control, job, phase: tools)
+    monkeypatch.setattr(worker_main, "load_class", lambda job, folder: here.job)
+    return here, NamingOrder.model_validate((here.execution(run).told or {})["order"])
+
+
+def test_a_task_that_is_to_name_partitions_does_so_and_leaves_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, order = named_by(lambda self, window: ["a", "b"], monkeypatch)
+    assert Exit.DONE == worker_main.main({"TRUEUP_NAMING": order.model_dump_json(by_alias=True)})
+    assert Named(partitions=("a", "b")) == here.artifacts.named(order.run_id, order.launch)
+
+
+@pytest.mark.parametrize("change", [{"briefKey": "no/such"}, {"briefSha256": "0" * 64}, {"launch": "x"}])
+def test_an_order_to_name_that_is_wrong_leaves_with_64_and_names_nothing(
+    change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, order = named_by(lambda self, window: ["a", "b"], monkeypatch)
+    told = json.dumps({**order.document(), **change})
+    assert Exit.BAD_INPUT == worker_main.main({"TRUEUP_NAMING": told})
+    assert None is here.artifacts.named(order.run_id, order.launch)
 
 
 def test_a_plan_that_is_not_there_leaves_with_64(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -72,6 +73,62 @@ def test_a_range_that_was_left_out_is_found_by_the_count() -> None:
     run.run()
     assert PartitionStatus.REFUSED == item(run).status
     assert "5 read, and 12 counted independently" in error(run)
+
+
+def yielding(*pairs: tuple[Any, Any]) -> type[Numbers]:
+    """A job that yields exactly these ranges, of which the target reads three records each."""
+
+    def read(self: Numbers, part: Any, after: str | None) -> Iterator[Range]:
+        for number, (low, high) in enumerate(pairs, start=1):
+            if number > position(after):
+                yield Range(low, high, f"v1:{number}")
+
+    def write(self: Numbers, part: Range, ctx: Any) -> RangeOutcome:
+        return RangeOutcome(read=3, written=3)
+
+    return ranged(read=read, write=write, count=lambda self, part: 3 * len(pairs))
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [(0, 6), (3, 9)],
+        [(0, 6), (0, 6)],
+        [(0, 3), (6, 9), (1, 2)],
+        [(0, 3), (6, 9), (8, 12)],
+        [(6, 9), (0, 3), (2, 12)],
+        [("a", "c"), ("b", "d")],
+        [((1, "a"), (1, "m")), ((1, "b"), (2, "a"))],
+        [(datetime(2024, 1, 1), datetime(2024, 1, 3)), (datetime(2024, 1, 2), datetime(2024, 1, 4))],  # noqa: DTZ001
+        [(6, 3)],
+    ],
+)
+def test_ranges_that_overlap_fail_the_partition_although_the_count_agrees(pairs: list[Any]) -> None:
+    run = run_of(yielding(*pairs))
+    run.run()
+    assert PartitionStatus.FAILED == item(run).status
+    low, high = pairs[-1]
+    found = error(run)
+    assert f"Job.read yielded a range from {low!r} to {high!r}, which does not lie apart from " in found
+    assert 3 * (len(pairs) - 1) == item(run).counters.read
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [(0, 3), (3, 6), (10, 12)],
+        [(9, 12), (6, 9), (0, 3)],
+        [(0, 0), (0, 3)],
+        [("a", "b"), ("b", "c")],
+        [(None, 3), (3, None)],
+        [({"page": 1}, {"page": 2}), ({"page": 1}, {"page": 2})],  # cannot be compared, so nothing is known
+        [(None, None), (None, None)],
+    ],
+)
+def test_ranges_that_lie_apart_or_cannot_be_compared_are_worked(pairs: list[Any]) -> None:
+    run = run_of(yielding(*pairs))
+    run.run()
+    assert (1, 3 * len(pairs)) == (run.accepted, item(run).counters.read)
 
 
 def test_a_failing_range_is_named_and_not_bisected() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from trueup.model.states import PartitionStatus
 from trueup.testing import ManualClock
 from trueup.worker.pace import BatchSize
 
-from .worker_cases import Numbers, contracts, error, item, job_of, position, run_of
+from .worker_cases import Numbers, contracts, error, item, job_of, position, run_of, step_until
 
 
 def reading(*batches: Any) -> type[Numbers]:
@@ -28,16 +29,25 @@ def reading(*batches: Any) -> type[Numbers]:
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        ([1, 2], "read yielded list. Yield Batch(records, cursor) or Range(low, high, cursor)."),
-        (Batch([1], None), "a batch with the cursor 'None'. A cursor is text"),  # type: ignore[arg-type]
-        (Batch([1], ""), "a batch with the cursor ''. A cursor is text"),
-        (Batch([1], "12"), "a batch with the cursor '12'. A cursor is text"),
-        (Batch([1], "x1:2"), "a batch with the cursor 'x1:2'. A cursor is text"),
-        (Batch([1], "v1:\udce9"), "a batch with the cursor 'v1:\\udce9'. A cursor is text"),
+        (
+            [1, 2],
+            "Job.read yielded list in partition item=a. Yield Batch(records, cursor) or Range(",
+        ),
+        (Batch([1], None), "a batch with the cursor 'None' in partition item=a. A cursor"),  # type: ignore[arg-type]
+        (Batch([1], ""), "a batch with the cursor '' in partition item=a. A cursor"),
+        (Batch([1], "12"), "a batch with the cursor '12' in partition item=a. A cursor"),
+        (Batch([1], "x1:2"), "a batch with the cursor 'x1:2' in partition item=a. A cursor"),
+        (
+            Batch([1], "v1:\udce9"),
+            "a batch with the cursor 'v1:\\udce9' in partition item=a. A cursor",
+        ),
         (Batch([1], "v1:" + "x" * 4096), "of at most 4096 characters"),
-        (Batch({"id": 1}, "v1:1"), "a batch whose records are dict. Give a list"),  # type: ignore[arg-type]
-        (Batch("abc", "v1:1"), "a batch whose records are str. Give a list"),
-        (Batch(iter([1]), "v1:1"), "a batch whose records are list_iterator. Give a list"),  # type: ignore[arg-type]
+        (Batch({"id": 1}, "v1:1"), "a batch whose records are dict in partition item=a. Give a list"),  # type: ignore[arg-type]
+        (Batch("abc", "v1:1"), "a batch whose records are str in partition item=a. Give a list"),
+        (
+            Batch(iter([1]), "v1:1"),
+            "a batch whose records are list_iterator in partition item=a. Give",
+        ),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_batch_fails_the_partition_and_writes_nothing(batch: Any, message: str) -> None:
@@ -52,8 +62,44 @@ def test_what_is_no_batch_fails_the_partition_and_writes_nothing(batch: Any, mes
 def test_two_batches_with_one_cursor_fail_the_partition_after_the_first() -> None:
     run = run_of(reading(Batch([1], "v1:1"), Batch([2], "v1:1")))
     run.run()
-    assert "read yielded a second batch with the cursor 'v1:1'." in error(run)
+    assert (
+        "Job.read yielded a second batch with the cursor 'v1:1' in partition item=a. A cursor moves on"
+        in (error(run))
+    )
     assert 1 == item(run).counters.read
+
+
+def circle(self: Numbers, part: Any, after: str | None) -> Iterator[Batch]:
+    """Takes every page again after the third, without end."""
+    for n in count():
+        yield Batch([n], f"v1:{n % 3}")
+
+
+@pytest.mark.parametrize("checkpoint_seconds", [0, 60])
+def test_a_read_that_comes_back_to_an_older_cursor_fails_the_partition(checkpoint_seconds: float) -> None:
+    run = run_of(job_of(read=circle), checkpoint_seconds=checkpoint_seconds)
+    run.run()
+    assert "a second batch with the cursor 'v1:0' in partition item=a." in error(run)
+    assert 3 == item(run).counters.read
+
+
+def test_a_read_that_comes_back_to_the_cursor_it_was_resumed_at_fails_the_partition() -> None:
+    def read(self: Numbers, part: Any, after: str | None) -> Iterator[Batch]:
+        yield Batch([0], "v1:1")
+        yield Batch([1], "v1:2")
+
+    run = run_of(job_of(read=read))
+    step_until(run, "advanced")
+    run.kill()
+    run.run()
+    assert "a second batch with the cursor 'v1:1' in partition item=a." in error(run)
+    assert 1 == item(run).counters.read
+
+
+def test_each_partition_has_cursors_of_its_own() -> None:
+    run = run_of(job_of(), keys="ab")
+    run.run()
+    assert 2 == run.accepted
 
 
 def test_read_must_yield() -> None:

@@ -199,19 +199,25 @@ def test_nobody_but_those_who_prove_it_may_stop_tasks() -> None:
         if action == "ecs:StopTask"
     }
     # Step Functions stops the tasks of an execution that is stopped.
-    assert {"AcceptRole", "SettleRole", "CloseRole", "SweepRole", "PartitionsRole"} == may
+    assert {"AcceptRole", "SettleRole", "CloseRole", "SweepRole", "PartitionsRole", "BackfillRole"} == may
 
 
-def test_the_fan_out_may_run_every_job_and_pass_every_role() -> None:
-    allowed = list(permissions("PartitionsRole"))
+@pytest.mark.parametrize(
+    ("role", "modes"),
+    [("PartitionsRole", MODES), ("BackfillRole", [one for one in MODES if one[1] == "read"])],
+)
+def test_a_machine_may_run_its_tasks_and_pass_their_roles_and_no_others(
+    role: str, modes: list[tuple[str, str]]
+) -> None:
+    allowed = list(permissions(role))
     runs = {
         resource["Fn::Sub"].rpartition("/")[2] for _, action, resource in allowed if action == "ecs:RunTask"
     }
-    assert {f"${{AWS::StackName}}-{job}-{mode}:*" for job, mode in MODES} == runs
+    assert {f"${{AWS::StackName}}-{job}-{mode}:*" for job, mode in modes} == runs
     passed = {resource["Fn::GetAtt"][0] for _, action, resource in allowed if action == "iam:PassRole"}
     used = {
-        one["Properties"][kind]["Fn::GetAtt"][0]
-        for one in of_type("AWS::ECS::TaskDefinition").values()
+        definition(*one)["Properties"][kind]["Fn::GetAtt"][0]
+        for one in modes
         for kind in ("TaskRoleArn", "ExecutionRoleArn")
     }
     assert used == passed
@@ -227,7 +233,10 @@ def test_step_functions_may_follow_what_it_waits_for() -> None:
         for role in ("PartitionsRole", "BackfillRole")
     }
     assert {"StepFunctionsGetEventsForECSTaskRule"} == rules["PartitionsRole"]
-    assert {"StepFunctionsGetEventsForStepFunctionsExecutionRule"} == rules["BackfillRole"]
+    assert {
+        "StepFunctionsGetEventsForECSTaskRule",
+        "StepFunctionsGetEventsForStepFunctionsExecutionRule",
+    } == rules["BackfillRole"]
 
 
 def test_the_closer_hears_of_the_runs_executions_alone() -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any
 
 from trueup.artifacts.store import Store
-from trueup.errors import ArtifactError
-from trueup.model.base import sha256
+from trueup.errors import ArtifactError, ArtifactExists, ArtifactMissing
+from trueup.model.base import canonical, sha256
 from trueup.model.ledger import Run
+from trueup.model.naming import Brief, Named
 from trueup.model.plan import Dispatch, ObjectRef, Partition, Plan, Slice
 from trueup.model.result import ResultContract
 from trueup.model.states import Phase
@@ -20,6 +19,16 @@ __all__ = ["Artifacts", "Store"]
 def plan_key(run_id: str) -> str:
     """The plan of a run."""
     return f"runs/{run_id}/plan.json"
+
+
+def brief_key(run_id: str) -> str:
+    """What the partitions of a run are named from, where the job's own code names them."""
+    return f"runs/{run_id}/naming.json"
+
+
+def named_key(run_id: str, launch: int) -> str:
+    """What a launch named."""
+    return f"runs/{run_id}/named/{launch}.json"
 
 
 def result_key_of(run_id: str, phase: Phase, slice_id: int, launch: int, task: str) -> str:
@@ -57,6 +66,30 @@ class Artifacts:
         """The plan stored for a run whose hash nobody wrote down yet. Raises ArtifactMissing."""
         return Plan.model_validate_json(self.store.get(plan_key(run_id)))
 
+    def put_brief(self, run_id: str, brief: Brief) -> Brief:
+        """Store what partitions are named from, once; called again, the brief that is there."""
+        key = brief_key(run_id)
+        try:
+            self.store.put_once(key, canonical(brief.document()))
+        except ArtifactExists:
+            return Brief.model_validate_json(self.store.get(key))
+        return brief
+
+    def brief(self, key: str, expected_sha256: str) -> Brief:
+        """The brief, if it is the one that was hashed. Raises ArtifactMissing, ArtifactError."""
+        return Brief.model_validate_json(self._checked(key, expected_sha256))
+
+    def put_named(self, run_id: str, launch: int, named: Named) -> None:
+        """Store what a launch named. Raises ArtifactExists for other content there."""
+        self.store.put_once(named_key(run_id, launch), canonical(named.document()))
+
+    def named(self, run_id: str, launch: int) -> Named | None:
+        """What a launch named; None where it left nothing."""
+        try:
+            return Named.model_validate_json(self.store.get(named_key(run_id, launch)))
+        except ArtifactMissing:
+            return None
+
     def partitions(self, ref: ObjectRef) -> list[Partition]:
         """The partitions of a plan or dispatch, in its order. Raises ArtifactMissing, ArtifactError."""
         return _lines(self._checked(ref.key, ref.sha256))
@@ -89,15 +122,8 @@ class Artifacts:
         self.store.put_once(key, contract.model_dump_json(by_alias=True).encode())
         return key
 
-    def put_rejects(
-        self, run_id: str, phase: Phase, partition_id: str, name: str, lines: Iterable[Any]
-    ) -> str:
-        """Store rejects as JSON Lines and give their location."""
-        data = "".join(json.dumps(line, default=str) + "\n" for line in lines).encode()
-        return self.put_reject_bytes(run_id, phase, partition_id, name, data)
-
-    def put_reject_bytes(self, run_id: str, phase: Phase, partition_id: str, name: str, data: bytes) -> str:
-        """Store rejects that are JSON Lines already, and give their location."""
+    def put_rejects(self, run_id: str, phase: Phase, partition_id: str, name: str, data: bytes) -> str:
+        """Store rejects, as JSON Lines, and give their location."""
         key = rejects_prefix(run_id, phase, partition_id) + name
         self.store.put(key, data)
         return self.store.location(key)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
 from trueup.cli import demo, estimate, new, validate
 from trueup.cli.exits import DONE, FAILED, INTERRUPTED, USAGE
 from trueup.errors import TrueupError, UsageError
-
-ISSUES = "the project's issue tracker"
 
 app = typer.Typer(
     name="trueup",
@@ -30,8 +29,26 @@ app.command("validate")(validate.command)
 app.command("estimate")(estimate.command)
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        print(f"trueup {version()}")
+        raise typer.Exit(DONE)
+
+
+def version() -> str:
+    """The version that is installed."""
+    from importlib.metadata import version
+
+    return version("trueup")
+
+
 @app.callback()
-def _options() -> None:
+def _options(
+    told: Annotated[
+        bool,
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="Say the version and leave."),
+    ] = False,
+) -> None:
     """Partitioned backfills on AWS that can be stopped, resumed and trusted."""
 
 
@@ -65,5 +82,6 @@ def _unexpected(error: Exception) -> str:
     first_line = str(error).partition("\n")[0]
     return (
         f"trueup met an error that it did not expect ({type(error).__name__}: {first_line}). "
-        f"For the details, run the command again with TRUEUP_DEBUG=1; please report them at {ISSUES}."
+        f"That is a fault of trueup {version()}: run the command again with TRUEUP_DEBUG=1, and report "
+        "what it prints together with the command and this version."
     )

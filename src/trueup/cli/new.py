@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
 import shutil
@@ -16,6 +17,8 @@ from trueup.cli.output import Json, print_json
 from trueup.errors import UsageError
 
 _TEMPLATE = Path(__file__).parent / "template"
+# Names that the files of a new job import or use; a class of that name would hide them.
+USED = frozenset({"Backfill", "Batch", "LocalRun", "Outcome", "Path", "Reject", "Skip", "Superseded"})
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 
 
@@ -66,21 +69,23 @@ def module_name(name: str) -> str:
     module = name.replace("-", "_")
     if module[0].isdigit():
         module = f"job_{module}"
-    if keyword.iskeyword(module) or module in sys.stdlib_module_names or _is_installed(module):
+    # pytest takes a conftest.py for its own, wherever it is.
+    if keyword.iskeyword(module) or module == "conftest" or _is_known(module):
         module = f"{module}_job"
     return module
 
 
-def _is_installed(module: str) -> bool:
+def _is_known(module: str) -> bool:
     from importlib.util import find_spec
 
-    return find_spec(module) is not None
+    return module in sys.stdlib_module_names or find_spec(module) is not None
 
 
 def class_name(name: str) -> str:
-    """The class of a job: FlightsSummary for flights-summary."""
+    """The class of a job: FlightsSummary for flights-summary, JobPath where Path would hide another one."""
     joined = "".join(part.capitalize() for part in name.split("-"))
-    return f"Job{joined}" if joined[0].isdigit() or keyword.iskeyword(joined) else joined
+    taken = keyword.iskeyword(joined) or hasattr(builtins, joined) or joined in USED
+    return f"Job{joined}" if joined[0].isdigit() or taken else joined
 
 
 def _filled(template: str, words: dict[str, str]) -> str:

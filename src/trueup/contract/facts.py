@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trueup.model.ledger import PartitionItem
 from trueup.model.plan import CodeIdentity
-from trueup.model.result import PartitionResult
+from trueup.model.result import LARGEST_CONTRACT, PartitionResult
 from trueup.model.states import Phase
 
 
@@ -37,7 +37,7 @@ class Facts:
     items: Mapping[str, PartitionItem]
     slice_partitions: frozenset[str]
     objects: Mapping[str, str | None]
-    max_bytes: int = 4 * 2**20
+    max_bytes: int = LARGEST_CONTRACT
 
     @property
     def rehearsal(self) -> bool:

@@ -8,8 +8,10 @@ from pydantic import Field
 
 from trueup.model.base import Count, Value
 from trueup.model.ledger import Run
+from trueup.model.naming import NamingOrder
 from trueup.model.plan import Plan
 from trueup.model.states import WRITING_PHASES, Phase, RunStatus
+from trueup.naming import Tries
 
 Move = dict[str, Any]
 
@@ -40,6 +42,11 @@ def enter(run: Run, plan: Plan, phase: Phase) -> Move:
     """Into a phase: by a gate where the job asks for one before anything is written."""
     gated = phase in WRITING_PHASES and plan.job.approval.required
     return {"do": "approve" if gated else "settle", "at": beginning(run, phase).document()}
+
+
+def name(order: NamingOrder, task: dict[str, Any], tries: Tries) -> Move:
+    """Let a task name the partitions, and plan again."""
+    return {"do": "name", "order": order.document(), "task": task, "tries": tries.document()}
 
 
 def settle(at: Position) -> Move:

@@ -6,14 +6,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trueup.errors import RequestError
-from trueup.handling.moves import Move, beginning, enter, leave, settle
+from trueup.errors import RequestError, RunClosed
+from trueup.handling.ends import ended_of
+from trueup.handling.moves import Move, beginning, enter, leave, name, settle
+from trueup.handling.tasks import task_input
 from trueup.jobfile import find
 from trueup.ledger import Ledger
 from trueup.model.job import JobFile
 from trueup.model.ledger import Run
+from trueup.model.naming import Brief, Named
 from trueup.model.plan import Plan
 from trueup.model.states import RunStatus
+from trueup.naming import Naming, Tries
 from trueup.platform import Definitions
 from trueup.starting import Code, Starter
 
@@ -24,44 +28,69 @@ Listing = Callable[[str], Iterable[tuple[str, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """Plans runs. `stack` is the prefix of the task definitions' families."""
+    """Plans runs. `stack` is the prefix of the task definitions' families, `network` where ECS puts tasks."""
 
     ledger: Ledger
     starter: Starter
+    naming: Naming
     definitions: Definitions
     jobs: Mapping[str, JobFile]
     stack: str
     listing: Listing
+    network: Mapping[str, Any]
 
     def handle(self, event: Mapping[str, Any]) -> Move:
         """Plan the run of `{runId, generation}`. Raises StoreUnavailable, Stale, TrueupError.
 
-        A run that cannot be planned is closed, and the first phase's settling ends it.
+        `told` and `ended` in the event are this function's last answer, and how the task that it asked for
+        ended. A run that cannot be planned is closed, and the first phase's settling ends it.
         """
         run = self.ledger.runs.get(event["runId"])
         if run.generation != event["generation"]:
             return leave(run)
-        first = run.phases[0]
-        if run.status is not RunStatus.RUNNING:
-            return settle(beginning(run, first))
         try:
-            plan = self._plan(run)
+            if run.status is RunStatus.RUNNING:
+                return self._plan(run, find(self.jobs, run.job), event)
         except RequestError as wrong:
             self.ledger.runs.stop(run.run_id, RunStatus.FAILED, who=PLANNER, why=str(wrong))
-            return settle(beginning(run, first))
-        return enter(run, plan, first)
+        except RunClosed:
+            pass  # Closed meanwhile: settling ends it.
+        return settle(beginning(run, run.phases[0]))
 
-    def _plan(self, run: Run) -> Plan:
-        job = find(self.jobs, run.job)
-        if job.partitions.by == "job":
-            raise RequestError(
-                f"{job.name} names its partitions by its own code, which only a task can run.",
-                remedy="Declare the partitions in job.yaml.",
-                field="job",
-            )
+    def _plan(self, run: Run, job: JobFile, event: Mapping[str, Any]) -> Move:
+        if job.partitions.by == "job" and not run.is_planned:
+            return self._by_its_own_code(run, job, event)
         code = Code(read=self._latest(job, "read"), write=self._latest(job, "write"))
         listing = self.listing(job.partitions.prefix) if job.partitions.by == "s3-prefix" else None
-        return self.starter.plan(run, job, code, listing=listing)
+        return self._enter(run, self.starter.plan(run, job, code, listing=listing))
+
+    def _by_its_own_code(self, run: Run, job: JobFile, event: Mapping[str, Any]) -> Move:
+        brief = self.naming.brief(run, self._brief(run, job))
+        tries = Tries()
+        told = (event.get("told") or {}).get("next", {})
+        if told.get("do") == "name":
+            named = self.naming.named(run, told["order"]["launch"])
+            if named is not None:
+                return self._planned(run, brief, named)
+            tries = Tries.model_validate(told["tries"]).after(ended_of(event["ended"]))
+        task = task_input(brief.job, brief.read_code, self.network)
+        return name(self.naming.order(run, brief), task, tries)
+
+    def _planned(self, run: Run, brief: Brief, named: Named) -> Move:
+        code = Code(read=brief.read_code, write=brief.write_code)
+        return self._enter(run, self.starter.plan(run, brief.job, code, named=named.partitions))
+
+    def _brief(self, run: Run, job: JobFile) -> Brief:
+        return Brief(
+            job=job,
+            params=run.params,
+            window=run.window,
+            read_code=self._latest(job, "read"),
+            write_code=self._latest(job, "write"),
+        )
+
+    def _enter(self, run: Run, plan: Plan) -> Move:
+        return enter(run, plan, run.phases[0])
 
     def _latest(self, job: JobFile, mode: str) -> Any:
         return self.definitions.latest(f"{self.stack}-{job.name}-{mode}")

@@ -11,17 +11,13 @@ from trueup.artifacts.store import place
 from trueup.errors import LockHeld, RunClosed
 from trueup.handling import moves
 from trueup.handling.moves import DISPATCHES, Move, Position
+from trueup.handling.tasks import task_input
 from trueup.ledger import Ledger
 from trueup.model.ledger import Run
-from trueup.model.plan import Dispatch, Plan
+from trueup.model.plan import Dispatch
 from trueup.model.states import WRITING_PHASES, Phase, RunStatus
 from trueup.settling import SETTLER, Settled, Settlement
 from trueup.starting import Starter
-
-# A task leaves when its minutes are over; what comes on top is its cold start, its last batch and ECS's own
-# slowness at both ends.
-_MARGIN_SECONDS = 900
-_HEARTBEAT_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,20 +83,10 @@ class Settling:
                 "planKey": run.plan_key,
                 "planSha256": run.plan_sha256,
             },
-            "task": self._task(plan, dispatch.phase),
+            "task": task_input(plan.job, plan.code(dispatch.phase), self.network),
             "dispatch": {"bucket": bucket, "key": key, "versionId": store.version(dispatch.slices_key)},
             "results": {"bucket": bucket, "prefix": f"runs/{run.run_id}/{dispatch.phase.value}/map"},
             "maxConcurrency": run.limits.max_concurrency,
-        }
-
-    def _task(self, plan: Plan, phase: Phase) -> dict[str, Any]:
-        task = plan.job.task
-        return {
-            "definition": plan.code(phase).task_definition,
-            "wait": task.wait,
-            "timeoutSeconds": int(task.minutes * 60) + _MARGIN_SECONDS,
-            "heartbeatSeconds": _HEARTBEAT_SECONDS,
-            "network": dict(self.network),
         }
 
     def _mark(self, run: Run, phase: Phase) -> int:

@@ -20,7 +20,7 @@ log = logging.getLogger("trueup.sweep")
 
 @dataclass(frozen=True, slots=True)
 class Sweeping:
-    """Starts what is missing, closes what was missed, ends what is proved."""
+    """Starts what is missing, closes what was missed or breaks an abort rule, ends what is proved."""
 
     ledger: Ledger
     settlement: Settlement
@@ -53,4 +53,6 @@ class Sweeping:
             return "started"
         if status in OVER:
             return self.closing.close(run, f"its execution {run.execution} is {status}").value
+        if self.settlement.ask_abort_rules(run).status is not RunStatus.RUNNING:
+            return self.settlement.close(run_id).value
         return "running"

@@ -25,6 +25,7 @@ from trueup.jobfile import read_catalogue
 from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable, connect_dynamodb
 from trueup.model.job import JobFile
+from trueup.naming import Naming
 from trueup.settling import Settlement
 from trueup.starting import Starter
 
@@ -39,7 +40,9 @@ def starting() -> Starting:
 def planning() -> Planning:
     """For `plan`."""
     listing = partial(list_sizes, connect_s3())
-    return Planning(_ledger(), _starter(), _ecs(), _jobs(), os.environ["TRUEUP_STACK"], listing)
+    naming = Naming(_ledger(), _artifacts())
+    stack = os.environ["TRUEUP_STACK"]
+    return Planning(_ledger(), _starter(), naming, _ecs(), _jobs(), stack, listing, _network())
 
 
 @cache

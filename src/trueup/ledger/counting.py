@@ -2,7 +2,7 @@
 
 They are moved in the transactions that move the partitions.
 
-A counter item has one attribute per figure, `<phase>.<state>.<figure>`.
+A counter item has one attribute per figure, `<phase>.<state>.<figure>`, and the seconds of tasks.
 Eight such items share the load; each may hold a negative part of a positive sum, since a retry subtracts from
 the shard of its own transaction.
 """
@@ -10,7 +10,7 @@ the shard of its own transaction.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from trueup.ledger import keys
@@ -18,6 +18,9 @@ from trueup.ledger.table import Item, Write
 from trueup.model.counters import COUNTERS, Counters
 from trueup.model.ledger import Counts, PartitionItem, Tally
 from trueup.model.states import END_STATES, PartitionStatus, Phase
+
+_TASK_SECONDS = "taskSeconds"
+_FAILED = "failed"
 
 
 def count(run_id: str, phase: Phase, moves: Sequence[tuple[PartitionItem, PartitionStatus]]) -> list[Write]:
@@ -33,16 +36,43 @@ def count(run_id: str, phase: Phase, moves: Sequence[tuple[PartitionItem, Partit
     return [Write(keys.count(run_id, shard), adds=moved)] if moved else []
 
 
-def tally(shards: Iterable[Item], phase: Phase | None) -> Counts:
+def count_seconds(run_id: str, launch: int, seconds: int) -> Write:
+    """The write that adds a task's time to one of the counter items."""
+    return Write(keys.count(run_id, launch % keys.SHARDS), adds={_TASK_SECONDS: seconds})
+
+
+def follow(run_id: str, moves: Sequence[tuple[PartitionItem, PartitionStatus]]) -> Write:
+    """The write that follows how many partitions failed in a row, in the order in which ends are written.
+
+    It needs no condition: a sum commutes, and what an acceptance sets it to is known without what was there.
+    Exact, since it belongs into the transaction that writes these ends.
+    """
+    failed = 0
+    accepted = False
+    for _, after in moves:
+        accepted, failed = (True, 0) if after is PartitionStatus.ACCEPTED else (accepted, failed + 1)
+    change: Any = {"sets" if accepted else "adds": {_FAILED: failed}}
+    return Write(keys.row(run_id), **change)
+
+
+def row_of(item: Item | None) -> int:
+    """How many failed in a row, from the item that says so."""
+    return int((item or {}).get(_FAILED, 0))
+
+
+def tally(shards: Sequence[Item], phase: Phase | None) -> Counts:
     """The sum over the counter items, of one phase or of all."""
     sums: dict[PartitionStatus, Counter[str]] = {}
     for shard in shards:
         for attribute, amount in shard.items():
+            if attribute == _TASK_SECONDS:
+                continue
             of_phase, status, name = attribute.split(".")
             if phase is None or of_phase == phase.value:
                 sums.setdefault(PartitionStatus(status), Counter())[name] += amount
     return Counts(
-        by_state={status: _tally(figures) for status, figures in sums.items() if any(figures.values())}
+        by_state={status: _tally(figures) for status, figures in sums.items() if any(figures.values())},
+        task_seconds=sum(shard.get(_TASK_SECONDS, 0) for shard in shards),
     )
 
 

@@ -27,6 +27,11 @@ def count(run_id: str, number: int) -> Key:
     return f"RUN#{run_id}", f"COUNT#{number}"
 
 
+def row(run_id: str) -> Key:
+    """How many partitions of a run failed in a row."""
+    return f"RUN#{run_id}", "ROW"
+
+
 def task(run_id: str, phase: Phase, slice_id: int, launch: int) -> Key:
     """A task, from registering until it is proved stopped."""
     return f"RUN#{run_id}", f"TASK#{phase.value}#{slice_id:06d}#{launch:08d}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trueup.errors import LockHeld, Refused, Stale
 from trueup.ledger import keys
 from trueup.ledger.runs import closed, open_clauses
-from trueup.ledger.table import Clause, Table, TransactionFailed, Write
+from trueup.ledger.table import Clause, Table, TransactionFailed, Write, check_size
 from trueup.model.ledger import Holder, Lock, Run
 from trueup.model.states import RUN_ENDS
 
@@ -26,7 +26,8 @@ class Locks:
     def take(self, run: Run) -> int:
         """Hold the run's window of its target, and give the epoch. A holder that asks again gets its own.
 
-        Raises LockHeld where another holder's window overlaps, RunClosed where the run is not open.
+        Raises LockHeld where another holder's window overlaps or the lock has no room for one more, RunClosed
+        where the run is not open.
         """
         for _ in range(_ATTEMPTS):
             lock = self.get(run.target)
@@ -40,9 +41,11 @@ class Locks:
     def _hold(self, run: Run, lock: Lock) -> bool:
         epoch = lock.epoch + 1
         holder = Holder(run_id=run.run_id, window=run.window, epoch=epoch)
+        wanted = _rewrite(lock, {**lock.holders, run.run_id: holder}, epoch)
+        _refuse_crowd(run, lock, wanted)
         on_run = Write(keys.run(run.run_id), sets={"epoch": epoch}, clauses=open_clauses(run.generation))
         try:
-            self._table.transact([_rewrite(lock, {**lock.holders, run.run_id: holder}, epoch), on_run])
+            self._table.transact([wanted, on_run])
         except TransactionFailed as refused:
             shut = refused.of(keys.run(run.run_id))
             if shut is not None:
@@ -111,6 +114,19 @@ def _refuse_overlap(run: Run, lock: Lock) -> None:
                 found=lock.document(),
                 remedy=f"Wait for {holder.run_id} to end, cancel it, or choose a window apart from it.",
             )
+
+
+def _refuse_crowd(run: Run, lock: Lock, wanted: Write) -> None:
+    try:
+        check_size(wanted, dict(wanted.sets))
+    except ValueError as error:
+        raise LockHeld(
+            f"{len(lock.holders)} runs hold windows of {run.target}, and its lock has no room for one more.",
+            clause="the lock has room for one more holder",
+            wanted=run.window,
+            found=lock.document(),
+            remedy="Wait for some of them to end, or start fewer runs that name many keys.",
+        ) from error
 
 
 def _contended(target: str) -> Stale:

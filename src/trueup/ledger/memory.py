@@ -12,6 +12,7 @@ from trueup.ledger.table import (
     TransactionFailed,
     Write,
     check_alone,
+    check_size,
     check_together,
     plain,
 )
@@ -35,17 +36,17 @@ class MemoryTable:
             return {key: plain(self._items[key]) for key in keys if key in self._items}
 
     def write(self, write: Write) -> Item | None:
-        """Do one write and return the old item. Raises ConditionFailed."""
+        """Do one write and return the old item. Raises ConditionFailed; ValueError for too large an item."""
         check_alone(write)
         with self._lock:
             old = self._items.get(write.key)
             if write.refused_by(old):
                 raise ConditionFailed(write, plain(old))
-            self._apply(write)
+            self._put(write, self._made(write))
             return plain(old)
 
     def transact(self, writes: Sequence[Write]) -> None:
-        """Do all writes or none. Raises TransactionFailed."""
+        """Do all writes or none. Raises TransactionFailed; ValueError for too large an item."""
         check_together(writes)
         with self._lock:
             refusals = [
@@ -55,8 +56,9 @@ class MemoryTable:
             ]
             if refusals:
                 raise TransactionFailed(refusals)
-            for write in writes:
-                self._apply(write)
+            made = [self._made(write) for write in writes]
+            for write, new in zip(writes, made, strict=True):
+                self._put(write, new)
 
     def query(self, pk: str, prefix: str = "", after: str = "") -> Iterator[Item]:
         """Items of one partition key, in the order of their sort keys."""
@@ -67,10 +69,15 @@ class MemoryTable:
             found = [{**plain(self._items[key]), "SK": key[1]} for key in keys]
         yield from found
 
-    def _apply(self, write: Write) -> None:
+    def _made(self, write: Write) -> Item | None:
+        new = write.applied_to(self._items.get(write.key))
+        if new is not None and not write.is_check:
+            check_size(write, new)
+        return new
+
+    def _put(self, write: Write, new: Item | None) -> None:
         if write.is_check:
             return
-        new = write.applied_to(self._items.get(write.key))
         if new is None:
             self._items.pop(write.key, None)
         else:

@@ -89,9 +89,7 @@ class Runs:
         """The run as it stands. Raises TrueupError where there is none."""
         item = self._table.get(keys.run(run_id))
         if item is None:
-            raise TrueupError(
-                f"There is no run {run_id}.", remedy="Check the id; `trueup status` lists the runs."
-            )
+            raise TrueupError(f"There is no run {run_id}.", remedy="Check the id.")
         return Run.model_validate(item)
 
     def pin(self, run: Run, plan_key: str, plan_sha256: str, partitions: int) -> Run:
@@ -163,7 +161,8 @@ class Runs:
             )
         if run.status is not RunStatus.RUNNING:
             return self._stopped_before(run, goal)
-        after = run.model_copy(update={"status": RunStatus.STOPPING, "goal": goal, "reason": why})
+        closed_now = {"status": RunStatus.STOPPING, "goal": goal, "reason": why}
+        after = run.model_copy(update={**closed_now, "open_seconds": int(run.open_for(self._clock.now()))})
         self._change(run, after, who=who, verb=f"stop:{goal.value.lower()}", why=why)
         return after
 
@@ -176,7 +175,7 @@ class Runs:
             clause="the run is open",
             wanted=goal,
             found=run.document(),
-            remedy="Wait until it got there; `trueup status` says what it waits for.",
+            remedy="Wait until it got there.",
         )
 
     def finish(self, run_id: str, status: RunStatus, *, who: str, why: str = "") -> Run:
@@ -214,7 +213,12 @@ class Runs:
             before=states[0],
             after=states[1],
         )
-        sets = {"status": after.status.value, "goal": after.goal and after.goal.value, "reason": after.reason}
+        sets = {
+            "status": after.status.value,
+            "goal": after.goal and after.goal.value,
+            "reason": after.reason,
+            "openSeconds": after.open_seconds,
+        }
         clauses = (
             Clause("the run is as it was read", "status", "=", before.status.value),
             Clause("the run is of the generation that was read", "generation", "=", before.generation),

@@ -19,6 +19,7 @@ _T = TypeVar("_T")
 
 MAX_TRANSACTION = 100
 MAX_IN = 100
+MAX_ITEM = 400 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,26 @@ class Write:
         for name in self.removes:
             new.pop(name, None)
         return new
+
+
+def check_size(write: Write, item: Item) -> None:
+    """Refuse an item that DynamoDB would: of more than 400 KB. Raises ValueError."""
+    size = item_size({"PK": write.key[0], "SK": write.key[1], **item})
+    if size > MAX_ITEM:
+        raise ValueError(f"the item {write.key} would have {size:,} bytes, and DynamoDB takes {MAX_ITEM:,}")
+
+
+def item_size(value: object) -> int:
+    """The bytes that DynamoDB counts for an item: names and text in UTF-8, and some for each level."""
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode())
+    if value is None or isinstance(value, bool):
+        return 1
+    if isinstance(value, Mapping):
+        return 3 + sum(1 + item_size(name) + item_size(part) for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return 3 + sum(1 + item_size(part) for part in value)
+    return len(str(value)) // 2 + 2  # two digits a byte
 
 
 def check_alone(write: Write) -> None:

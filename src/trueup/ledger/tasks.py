@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from trueup.clock import Clock
 from trueup.errors import LaunchTaken, LostOwnership
 from trueup.ledger import keys
+from trueup.ledger.counting import count_seconds
 from trueup.ledger.runs import closed, open_clauses
 from trueup.ledger.table import Clause, ConditionFailed, Item, Table, TransactionFailed, Write
 from trueup.model.ledger import TaskItem
@@ -91,19 +93,28 @@ class Tasks:
         return map(_read, self._table.query(keys.run(run_id)[0], prefix))
 
     def proved_stopped(self, run_id: str, task: TaskItem) -> None:
-        """Forget a task that its platform showed to be stopped. Asked again, nothing changes."""
+        """Forget a task that its platform showed to be stopped, and count the seconds since it registered.
+
+        Asked again, nothing changes.
+        """
         key = keys.task(run_id, task.phase, task.slice_id, task.launch)
-        clause = Clause("it is the task that was proved stopped", "task", "=", task.task, or_absent=True)
+        clause = Clause("it is the task that was proved stopped", "task", "=", task.task)
+        lived = max(0, math.ceil((self._clock.now() - task.registered_at).total_seconds()))
         try:
-            self._table.write(Write(key, delete=True, clauses=(clause,)))
-        except ConditionFailed as refusal:
+            self._table.transact(
+                [Write(key, delete=True, clauses=(clause,)), count_seconds(run_id, task.launch, lived)]
+            )
+        except TransactionFailed as failed:
+            (refusal,) = failed.refusals
+            if refusal.old is None:
+                return  # It was proved before.
             raise LostOwnership(
                 f"The item of launch {task.launch} belongs to another task now.",
                 clause=str(refusal),
                 wanted=task.task,
                 found=refusal.old,
                 remedy="Prove that one stopped instead.",
-            ) from refusal
+            ) from failed
 
 
 def _stored(task: TaskItem) -> Item:

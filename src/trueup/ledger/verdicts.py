@@ -10,7 +10,7 @@ from trueup.clock import Clock
 from trueup.errors import Stale, UsageError
 from trueup.ledger import keys
 from trueup.ledger.audit import Audit
-from trueup.ledger.counting import count, tally
+from trueup.ledger.counting import count, follow, row_of, tally
 from trueup.ledger.partitions import instant, read
 from trueup.ledger.table import MAX_TRANSACTION, Clause, ConditionFailed, Table, TransactionFailed, Write
 from trueup.model import states
@@ -62,23 +62,31 @@ class Verdicts:
         self._audit = audit
         self.transaction_size = MAX_TRANSACTION
 
-    def decide(self, run_id: str, phase: Phase, decisions: Iterable[Decision]) -> None:
+    def decide(
+        self, run_id: str, phase: Phase, decisions: Iterable[Decision], *, follow_failures: bool = False
+    ) -> None:
         """Write end states, each if the partition is as it was read. Repeated, it changes nothing.
 
+        `follow_failures`: also keep how many failed in a row, for `failed_in_a_row`. It is one item for the
+        whole run, so only runs pay for it that ask.
         Raises ValueError for an arrow that is not there or a partition named twice; nothing is written then.
         Raises Stale where a partition moved on to something else: nothing of its transaction is written, but
         those before it are.
         """
         todo = [one for one in decisions if one.item.status is not one.status]
         _check(todo)
-        for chunk in _chunks(todo, lambda one: one.item, self.transaction_size - 1):
+        for chunk in _chunks(todo, lambda one: one.item, self.transaction_size - 1 - follow_failures):
             left = chunk
-            while left and (refused := self._decide_chunk(run_id, phase, left)):
+            while left and (refused := self._decide_chunk(run_id, phase, left, follow_failures)):
                 left = _without_those_that_arrived(left, refused, run_id, phase)
 
-    def _decide_chunk(self, run_id: str, phase: Phase, chunk: Sequence[Decision]) -> TransactionFailed | None:
+    def _decide_chunk(
+        self, run_id: str, phase: Phase, chunk: Sequence[Decision], follow_failures: bool
+    ) -> TransactionFailed | None:
         writes = [self._write(run_id, phase, one.item, _decided(one)) for one in chunk]
-        return self._transact([*writes, *count(run_id, phase, [(one.item, one.status) for one in chunk])])
+        moves = [(one.item, one.status) for one in chunk]
+        row = [follow(run_id, moves)] if follow_failures else []
+        return self._transact([*writes, *count(run_id, phase, moves), *row])
 
     def _transact(self, writes: Sequence[Write]) -> TransactionFailed | None:
         try:
@@ -98,7 +106,14 @@ class Verdicts:
         These are 8 small items, whatever the number of partitions.
         """
         shards = self._table.get_many([keys.count(run_id, number) for number in range(keys.SHARDS)])
-        return tally(shards.values(), phase)
+        return tally(list(shards.values()), phase)
+
+    def failed_in_a_row(self, run_id: str) -> int:
+        """Partitions that failed since one was last accepted, in the order in which their ends were written.
+
+        0 where decisions were not asked to follow it.
+        """
+        return row_of(self._table.get(keys.row(run_id)))
 
     def retry(self, run_id: str, phase: Phase, partition_ids: Sequence[str], *, who: str, why: str) -> None:
         """Make refused, failed, stuck and rejected partitions PENDING again.
@@ -206,7 +221,6 @@ def _again(item: PartitionItem) -> dict[str, Any]:
         "takes": 0,
         "faults": 0,
         "entry": None,
-        "resultKey": None,
         "error": None,
         "reason": None,
     }

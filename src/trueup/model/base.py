@@ -60,6 +60,11 @@ class Value(BaseModel):
         return self.model_dump(mode="json", by_alias=True)
 
 
+def cut(text: str, most: int) -> str:
+    """The text, or its beginning with a mark at the end where it has more than so many characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def canonical(document: object) -> bytes:
     """The one byte string for a JSON document: sorted keys, no spaces, UTF-8. What gets hashed."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

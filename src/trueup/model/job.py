@@ -160,7 +160,10 @@ class ErrorSettings(Value):
 
 
 class AbortRule(Value):
-    """A bound on the whole run: when `of` exceeds `above` in its `unit`, the run drains and ends ABORTED."""
+    """A bound on the whole run: when `of` exceeds `above` in its `unit`, the run drains and ends ABORTED.
+
+    `minimum` is the sample below which a rule about partitions or records says nothing yet.
+    """
 
     of: Literal["failedPartitions", "consecutiveFailures", "rejects", "dollars", "hours"]
     above: Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -195,22 +198,33 @@ class JobFile(Value):
     command: tuple[str, ...] | None = None
     description: str = ""
     parameters: dict[str, Any] = Field(default_factory=dict)
-    secrets: Secrets = Secrets()
+    secrets: Secrets = Field(default_factory=Secrets)
     partitions: Partitioning
     order: Literal["heaviest", "oldest", "newest"] = "heaviest"
     target: Target
-    batch: BatchSettings = BatchSettings()
-    task: TaskSettings = TaskSettings()
-    limits: Limits = Limits()
-    errors: ErrorSettings = ErrorSettings()
+    batch: BatchSettings = Field(default_factory=BatchSettings)
+    task: TaskSettings = Field(default_factory=TaskSettings)
+    limits: Limits = Field(default_factory=Limits)
+    errors: ErrorSettings = Field(default_factory=ErrorSettings)
     abort: tuple[AbortRule, ...] = ()
-    approval: Approval = Approval()
+    approval: Approval = Field(default_factory=Approval)
     verify: Name | None = None
 
     @property
     def has_dry_run(self) -> bool:
         """Whether a rehearsal can be had: not where the only secrets are ones that can write."""
         return not self.secrets.write or bool(self.secrets.read)
+
+    @property
+    def abort_rules(self) -> tuple[AbortRule, ...]:
+        """The rules of every run: those declared, and a bound in hours where none is: every run ends."""
+        bounded = any(rule.of == "hours" for rule in self.abort)
+        return self.abort if bounded else (*self.abort, AbortRule(of="hours", above=MOST_HOURS, unit="hours"))
+
+    @property
+    def follows_failures(self) -> bool:
+        """Whether some rule asks how many partitions failed in a row."""
+        return any(rule.of == "consecutiveFailures" for rule in self.abort)
 
     @model_validator(mode="after")
     def _rules_across_sections(self) -> Self:
@@ -281,6 +295,9 @@ _FARGATE = {
     16384: (32, 120, 8),
 }
 
+MOST_HOURS = 720.0
+"""How long a run may be open where its job does not say: 30 days."""
+
 _ABORT_UNITS = {
     "failedPartitions": ("count", "percent"),
     "consecutiveFailures": ("count",),
@@ -291,7 +308,7 @@ _ABORT_UNITS = {
 
 
 def abort_problems(rules: tuple[AbortRule, ...]) -> Iterator[Problem]:
-    """A bound in a unit that its figure does not have would never be reached."""
+    """A bound in a unit that its figure does not have, or on a sample that it does not have, is a mistake."""
     for index, rule in enumerate(rules):
         units = _ABORT_UNITS[rule.of]
         if rule.unit not in units:
@@ -299,3 +316,5 @@ def abort_problems(rules: tuple[AbortRule, ...]) -> Iterator[Problem]:
                 f"abort.{index}.unit",
                 f"{rule.of} is not measured in {rule.unit}: write {' or '.join(units)}",
             )
+        if rule.of in ("dollars", "hours") and rule.minimum > 1:
+            yield f"abort.{index}.minimum", f"{rule.of} are spent whatever has ended: leave `minimum` out"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
@@ -20,6 +21,7 @@ class Run(Value):
 
     What the plan says (key, hash, number of partitions) is empty until there is one. `execution` is the name
     of the execution that serves the run now, and `execution_input` what it is started with, every time.
+    `open_seconds` is how long it was open before it was last closed, `opened_at` since when it is open again.
     """
 
     run_id: str
@@ -27,6 +29,8 @@ class Run(Value):
     request_id: str
     requester: str
     created_at: Instant
+    opened_at: Instant | None = None
+    open_seconds: Count = 0
     status: RunStatus = RunStatus.RUNNING
     goal: RunStatus | None = None
     reason: str | None = None
@@ -41,7 +45,7 @@ class Run(Value):
     window: Window
     target: str
     guard: Guard
-    limits: Limits = Limits()
+    limits: Limits = Field(default_factory=Limits)
     request: Request | None = None
     execution: str | None = None
     execution_input: dict[str, Any] = Field(default_factory=dict)
@@ -63,6 +67,12 @@ class Run(Value):
             return (Phase.REHEARSE,)
         return (Phase.REHEARSE, Phase.APPLY) if self.sample else (Phase.APPLY,)
 
+    def open_for(self, now: datetime) -> float:
+        """The seconds that the run has been open by now, without the time in which it was paused."""
+        if self.status is not RunStatus.RUNNING:
+            return self.open_seconds
+        return self.open_seconds + max(0.0, (now - (self.opened_at or self.created_at)).total_seconds())
+
     def expected(self, phase: Phase) -> int:
         """How many partitions have to end before a phase is complete."""
         if phase is Phase.REHEARSE and self.sample:
@@ -80,7 +90,7 @@ class PartitionItem(Value):
     launch: Count = 0
     task: str | None = None
     fence: Count = 0
-    counters: Counters = Counters()
+    counters: Counters = Field(default_factory=Counters)
     skipped: dict[str, int] = Field(default_factory=dict)
     replayed: Count = 0
     takes: Count = 0
@@ -90,7 +100,6 @@ class PartitionItem(Value):
     faulted: Count = 0
     reject_parts: tuple[str, ...] = ()
     entry: PartitionResult | None = None
-    result_key: str | None = None
     error: PartitionError | None = None
     reason: str | None = None
     taken_at: Instant | None = None
@@ -143,14 +152,18 @@ class Tally(Value):
     """Partitions in one end state, with their records."""
 
     partitions: int = 0
-    records: Counters = Counters()
+    records: Counters = Field(default_factory=Counters)
     replayed: int = 0
 
 
 class Counts(Value):
-    """Partitions by end state and their records, summed over the shards."""
+    """Partitions by end state and their records, summed over the shards.
+
+    `task_seconds`: from registering until proved stopped, of all tasks of the run that are; whole seconds.
+    """
 
     by_state: dict[PartitionStatus, Tally] = Field(default_factory=dict)
+    task_seconds: int = 0
 
     def tally(self, *states: PartitionStatus) -> Tally:
         """The sum over some end states; over all where none is named."""

@@ -8,21 +8,26 @@ from pydantic import Field, model_validator
 
 from trueup.model.base import Name, Value
 
+# A run's item in the ledger holds its request, its parameters and its window, and takes 400 KB.
+MOST_KEY_BYTES = 128 * 1024
+MOST_PARAM_BYTES = 64 * 1024
+Bound = Annotated[str, Field(max_length=1_000)]
+
 
 class Request(Value):
     """Asking twice with the same `requestId` starts one run. `from` is included, `to` is not."""
 
     job: Name
     request_id: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9._:/-]+$")]
-    requester: Annotated[str, Field(min_length=1)]
-    start: str | None = Field(default=None, alias="from")
-    end: str | None = Field(default=None, alias="to")
+    requester: Annotated[str, Field(min_length=1, max_length=1_000)]
+    start: Bound | None = Field(default=None, alias="from")
+    end: Bound | None = Field(default=None, alias="to")
     keys: tuple[str, ...] | None = None
     params: dict[str, Any] = Field(default_factory=dict)
     dry_run: bool = False
     sample: Annotated[int, Field(ge=1)] | None = None
     max_concurrency: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    comment: str = ""
+    comment: Annotated[str, Field(max_length=4_000)] = ""
 
     @model_validator(mode="after")
     def _a_window_or_keys(self) -> Self:

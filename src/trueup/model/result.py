@@ -11,7 +11,25 @@ from trueup.model.counters import COUNTERS, Counters
 from trueup.model.states import Phase, ResultStatus, TaskStatus
 
 Positive = Annotated[int, Field(ge=1, strict=True)]
-Cursor = Annotated[str, Field(pattern=r"^v[0-9]+:", max_length=4096)]
+
+# A DynamoDB item takes 400 KB, and a partition's holds its cursor, its reasons to skip and its error twice:
+# as the checkpoint and as the entry that is judged. All of these at their longest still fit.
+LONGEST_CURSOR = 4_096
+LONGEST_KIND = 200
+LONGEST_MESSAGE = 4_000
+LONGEST_RECORD = 1_000
+LONGEST_REASON = 200
+MOST_REASONS = 100
+MOST_OUTPUTS = 100
+LONGEST_LOCATION = 1_200
+LONGEST_WARNING = 1_000
+MOST_WARNINGS = 100
+LARGEST_CONTRACT = 4 * 2**20
+"""Bytes of a whole document that are read, so that nobody can fill a handler's memory."""
+
+Cursor = Annotated[str, Field(pattern=r"^v[0-9]+:", max_length=LONGEST_CURSOR)]
+Reason = Annotated[str, Field(max_length=LONGEST_REASON)]
+Location = Annotated[str, Field(min_length=1, max_length=LONGEST_LOCATION)]
 
 
 class RecordCounts(Value):
@@ -39,7 +57,7 @@ def record_counts(counters: Counters) -> dict[str, int]:
 class Output(Value):
     """An object that the job wrote for a partition: where, its SHA-256 and how many records."""
 
-    location: Annotated[str, Field(min_length=1)]
+    location: Location
     sha256: Sha256
     records: Count
 
@@ -47,10 +65,10 @@ class Output(Value):
 class PartitionError(Value):
     """Why a partition failed: what happened, and the record or range that it happened to."""
 
-    kind: Annotated[str, Field(min_length=1)]
-    message: str
-    record: str | None = None
-    batch_after: str | None = None
+    kind: Annotated[str, Field(min_length=1, max_length=LONGEST_KIND)]
+    message: Annotated[str, Field(max_length=LONGEST_MESSAGE)]
+    record: Annotated[str, Field(max_length=LONGEST_RECORD)] | None = None
+    batch_after: Annotated[str, Field(max_length=LONGEST_CURSOR)] | None = None
 
 
 class PartitionResult(RecordCounts):
@@ -61,9 +79,9 @@ class PartitionResult(RecordCounts):
     status: ResultStatus
     cursor: Cursor | None
     records_counted: Count | None = None
-    skipped: dict[str, Count] = Field(default_factory=dict)
-    rejects: str | None = None
-    outputs: list[Output] = Field(default_factory=list)
+    skipped: dict[Reason, Count] = Field(default_factory=dict, max_length=MOST_REASONS)
+    rejects: Location | None = None
+    outputs: list[Output] = Field(default_factory=list, max_length=MOST_OUTPUTS)
     error: PartitionError | None = None
 
 
@@ -75,8 +93,10 @@ class ResultContract(RecordCounts):
     status: TaskStatus
     started_at: Instant
     finished_at: Instant
-    output_location: str | None = None
-    warnings: list[str] = Field(default_factory=list)
+    output_location: Location | None = None
+    warnings: list[Annotated[str, Field(max_length=LONGEST_WARNING)]] = Field(
+        default_factory=list, max_length=MOST_WARNINGS
+    )
 
     run_id: Annotated[str, Field(min_length=1, max_length=80)]
     generation: Positive
@@ -84,8 +104,8 @@ class ResultContract(RecordCounts):
     slice_id: Count
     launch: Positive
     plan_sha256: Sha256
-    task_arn: Annotated[str, Field(min_length=1)]
-    task_definition: Annotated[str, Field(min_length=1)]
+    task_arn: Location
+    task_definition: Location
     image_digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
     partitions: list[PartitionResult]
 

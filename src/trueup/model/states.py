@@ -51,8 +51,9 @@ class ResultStatus(StrEnum):
 
 
 class Phase(StrEnum):
-    """What a fan-out is for. Checkpoints, slices and artifacts are kept per phase."""
+    """What tasks are for. Checkpoints, slices and artifacts are kept per phase; PLAN has none of them."""
 
+    PLAN = "plan"
     REHEARSE = "rehearse"
     APPLY = "apply"
     COMPARE = "compare"
@@ -97,8 +98,8 @@ PARTITION_ARROWS: Mapping[tuple[PartitionStatus, PartitionStatus], str] = {
 _R = RunStatus
 
 RUN_ARROWS: Mapping[tuple[RunStatus, RunStatus], str] = {
-    (_R.RUNNING, _R.SUCCEEDED): "Every partition is accepted or skipped.",
     (_R.RUNNING, _R.STOPPING): "The run is closed to new tasks; its goal says what it becomes.",
+    (_R.STOPPING, _R.SUCCEEDED): "No task is left; every partition is accepted or skipped.",
     (_R.STOPPING, _R.PAUSED): "No task is left; it can be resumed.",
     (_R.STOPPING, _R.FAILED): "No task is left; some partitions did not make it.",
     (_R.STOPPING, _R.ABORTED): "No task is left; an abort rule or a lost execution ended it.",

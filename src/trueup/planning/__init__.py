@@ -6,17 +6,19 @@ from trueup.planning.dispatch import dispatch_partitions_key, make_dispatch, rea
 from trueup.planning.lines import read_partitions, write_partitions
 from trueup.planning.packing import in_order, pack
 from trueup.planning.params import check_params, read_param
-from trueup.planning.partitions import partitions
+from trueup.planning.partitions import each_named, partitions
 from trueup.planning.plan import limited, make_plan, plan_partitions_key
 from trueup.planning.weights import UNKNOWN_PACE, Pace
-from trueup.planning.windows import window
+from trueup.planning.windows import in_utf8, window
 
 __all__ = [
     "UNKNOWN_PACE",
     "Pace",
     "check_params",
     "dispatch_partitions_key",
+    "each_named",
     "in_order",
+    "in_utf8",
     "limited",
     "make_dispatch",
     "make_plan",

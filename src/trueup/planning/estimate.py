@@ -16,11 +16,13 @@ from typing import Any
 from pydantic import Field
 
 from trueup.model.base import Count, Value
-from trueup.model.job import Guard, JobFile
+from trueup.model.job import Guard, JobFile, TaskSettings
 from trueup.model.plan import Partition, Slice
 
 START_SECONDS = 45
 """From a task's launch to its first record: image pull and imports; billed. 20 to 60 s were seen."""
+LEAST_BILLED_SECONDS = 60.0
+"""Fargate bills a minute at least."""
 STOP_SECONDS = 30
 """From a container's end until Step Functions knows; not billed, but the slot stays taken."""
 LAUNCHES_A_SECOND = 20
@@ -117,6 +119,21 @@ def price(name: str) -> float:
     return float(prices[name]["usd"])
 
 
+def spent(task: TaskSettings, launches: int, task_seconds: int) -> float:
+    """Dollars for what was launched and for the time that tasks are known to have had.
+
+    Fargate's time and the state transitions, which grow with every launch. A launch counts as a minute
+    before its task registers: the least that Fargate bills, and more than image pull and imports take.
+    """
+    hours = (task_seconds + LEAST_BILLED_SECONDS * launches) / 3600
+    transitions = TRANSITIONS_A_LAUNCH * launches
+    return hours * _usd_an_hour(task) + transitions * price("stateTransition")
+
+
+def _usd_an_hour(task: TaskSettings) -> float:
+    return task.cpu / 1024 * price("fargateVcpuHour") + task.memory / 1024 * price("fargateGbHour")
+
+
 def _time(job: JobFile, work: Sequence[float], wall: float, billed: float) -> Iterable[Figure]:
     vcpu, gigabytes, hours = job.task.cpu / 1024, job.task.memory / 1024, billed / 3600
     heaviest = max(work) / 60
@@ -134,12 +151,12 @@ def _time(job: JobFile, work: Sequence[float], wall: float, billed: float) -> It
         unit="task minutes",
         basis=f"work of {sum(work) / 60:.1f} min and {START_SECONDS} s a task to start, at least a minute; "
         f"{vcpu:g} vCPU, {gigabytes:g} GB",
-        usd=hours * (vcpu * price("fargateVcpuHour") + gigabytes * price("fargateGbHour")),
+        usd=hours * _usd_an_hour(job.task),
     )
 
 
 def _billed_seconds(weight: float) -> float:
-    return max(60.0, START_SECONDS + weight)
+    return max(LEAST_BILLED_SECONDS, START_SECONDS + weight)
 
 
 def _wall_seconds(work: Sequence[float], at_once: int) -> float:
@@ -164,12 +181,12 @@ def _writes(slices: Sequence[Slice], checkpoints: int, seconds: float) -> Figure
     partitions = sum(one.partitions for one in slices)
     batches = sum(math.ceil(one.partitions / ACCEPTED_AT_ONCE) for one in slices)
     beats = math.ceil(seconds / BEAT_SECONDS)
-    # Launch number 1, registering a transaction over run and task item 4, ending the task item 1.
-    count = 2 * partitions + checkpoints + 2 * (partitions + batches) + 6 * len(slices) + beats
+    # Launch number 1, registering a transaction over run and task item 4, ending the task item another: 4.
+    count = 2 * partitions + checkpoints + 2 * (partitions + batches) + 9 * len(slices) + beats
     basis = (
         f"take and report of {partitions:,} partitions, {checkpoints:,} checkpoints "
         f"{CHECKPOINT_SECONDS} s apart, acceptance in {batches:,} transactions at double cost, "
-        f"6 for each task's own item and {beats:,} beats; items up to 1 KB"
+        f"9 for each task's own item and {beats:,} beats; items up to 1 KB"
     )
     return _priced("DynamoDB writes", count, "write units", basis, "dynamodbWrite")
 

@@ -9,7 +9,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from trueup.errors import RequestError
+from trueup.model.base import canonical
 from trueup.model.job import JobFile
+from trueup.model.request import MOST_PARAM_BYTES
 
 _JSON_TYPES = {"integer", "number", "boolean", "array", "object", "null"}
 
@@ -17,7 +19,8 @@ _JSON_TYPES = {"integer", "number", "boolean", "array", "object", "null"}
 def check_params(job: JobFile, params: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters with defaults filled in, in the order of their names.
 
-    RequestError lists every parameter that is unknown, missing or of the wrong kind.
+    RequestError lists every parameter that is unknown, missing or of the wrong kind, or says that they are
+    too much for the ledger.
     """
     filled = with_defaults(job.parameters, dict(params))
     # The schema says "required" once for each that is missing, and we name them together.
@@ -26,7 +29,18 @@ def check_params(job: JobFile, params: Mapping[str, Any]) -> dict[str, Any]:
         field, what, remedy = problems[0]
         rest = "".join(f"\n{name}: {more} {advice}".rstrip() for name, more, advice in problems[1:])
         raise RequestError(what, remedy=remedy + rest, field=field)
+    _must_fit(filled)
     return dict(sorted(filled.items()))
+
+
+def _must_fit(params: dict[str, Any]) -> None:
+    size = len(canonical(params))
+    if size > MOST_PARAM_BYTES:
+        raise RequestError(
+            f"the parameters have {size:,} bytes as JSON, and the ledger keeps {MOST_PARAM_BYTES:,}.",
+            remedy="Put what is large into an object in S3, and let a parameter name it.",
+            field="params",
+        )
 
 
 def with_defaults(schema: Mapping[str, Any], value: Any) -> Any:

@@ -26,6 +26,7 @@ from trueup.planning.windows import (
     check_count,
     chosen_of,
     date_spans,
+    in_utf8,
     integer_ranges,
     keys_of,
     list_items,
@@ -34,6 +35,7 @@ from trueup.planning.windows import (
     window,
 )
 
+# Far below what the ledger and S3 take: a sort key 1,024 bytes with `PART#`, a key 1,024 with run and launch.
 MOST_ID_BYTES = 512
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -169,19 +171,30 @@ def _by_hook(
 ) -> Iterator[Partition]:
     if named is None:
         raise ValueError("partitions by the job's own hook need what the hook named")
-    if isinstance(named, str) or not isinstance(named, Iterable):
-        raise _no_name(named)  # The names in a text would be its characters.
-    made = [_hooked(settings, entry, pace) for entry in named]
+    made = [_hooked(settings, entry, pace) for entry in each_named(named)]
     chosen = _chosen(request, settings.key, [one.label for one in made])
     yield from (one for one in made if chosen is None or one.label in chosen)
+
+
+def each_named(given: object) -> Iterator[str | Partition]:
+    """What a job's `partitions(window)` gave, one by one.
+
+    Raises RequestError where one is neither a name nor a Partition.
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise _no_name(given)  # The names in a text would be its characters.
+    for entry in given:
+        if not isinstance(entry, str | Partition):
+            raise _no_name(entry)
+        yield entry
 
 
 def _hooked(settings: JobPartitions, entry: str | Partition, pace: Pace) -> Partition:
     if isinstance(entry, Partition):
         checked_id(entry.id)
+        for text in (entry.low, entry.high, entry.input):
+            in_utf8(text or "")
         return entry
-    if not isinstance(entry, str):
-        raise _no_name(entry)
     partition_id = named_id(settings.key, entry)
     weight = pace.weight(partition_id, settings.seconds)
     return Partition(partition_id=partition_id, input=entry, weight=weight)
@@ -215,10 +228,7 @@ def checked_id(partition_id: str) -> str:
             remedy="Name partitions in printable text.",
             field="keys",
         )
-    try:
-        size = len(partition_id.encode())
-    except UnicodeEncodeError as error:
-        raise RequestError(f"{partition_id!r} is not Unicode.", remedy="Use UTF-8.", field="keys") from error
+    size = len(in_utf8(partition_id))
     if size > MOST_ID_BYTES:
         raise RequestError(
             f"the partition id {partition_id[:40]!r}... has {size} bytes, more than {MOST_ID_BYTES}.",
@@ -231,7 +241,7 @@ def checked_id(partition_id: str) -> str:
 def _object_label(key: str, name: str) -> str:
     """A label for any S3 key: control characters are quoted, and a long one ends in a part of its SHA-256."""
     clean = _CONTROL.sub(lambda match: quote(match[0]), name)
-    data = clean.encode()
+    data = in_utf8(clean)
     room = MOST_ID_BYTES - len(key) - 1
     if len(data) <= room:
         return clean

@@ -23,7 +23,7 @@ from trueup.model.job import (
     S3PrefixPartitions,
 )
 from trueup.model.plan import Window
-from trueup.model.request import Request
+from trueup.model.request import MOST_KEY_BYTES, Request
 from trueup.planning.calendar import Span, day_bound, day_span, days, hour_bound, hour_span, hours, utc_text
 
 MOST_PARTITIONS = 1_000_000
@@ -37,8 +37,28 @@ _RANGE = re.compile(r"(-?[0-9]{1,38})-(-?[0-9]{1,38})")
 def window(job: JobFile, request: Request) -> Window:
     """What the run covers, as the lock compares it. Keys of an ordered job are covered from first to last.
 
-    RequestError where the request does not fit the job's partitioning.
+    RequestError where the request does not fit the job's partitioning, or is not Unicode.
     """
+    covered = _window(job, request)
+    for text in (covered.low, covered.high, *covered.items):
+        in_utf8(text or "")
+    return covered
+
+
+def in_utf8(text: str, field: str = "keys") -> bytes:
+    """The text in UTF-8. RequestError where it holds half of a surrogate pair, which no store can keep."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        shown = text[max(0, error.start - 80) : error.end]
+        raise RequestError(
+            f"{shown!a} is not Unicode: it holds half of a surrogate pair.",
+            remedy="Read it as UTF-8 where it comes from.",
+            field=field,
+        ) from error
+
+
+def _window(job: JobFile, request: Request) -> Window:
     match job.partitions:
         case DatePartitions() as settings:
             return _date_window(settings, request)
@@ -195,6 +215,13 @@ def chosen_of(wanted: list[str], known: Iterable[str]) -> set[str]:
 def _distinct(keys: tuple[str, ...], key: str) -> list[str]:
     if not keys:
         raise RequestError("no keys are given.", remedy="Name at least one, or give a window.", field="keys")
+    size = sum(len(text.encode(errors="replace")) for text in keys)
+    if size > MOST_KEY_BYTES:
+        raise RequestError(
+            f"the {len(keys):,} keys have {size:,} bytes, and the ledger keeps {MOST_KEY_BYTES:,}.",
+            remedy="Give a window, or ask for some of the keys at a time.",
+            field="keys",
+        )
     return list(dict.fromkeys(text.removeprefix(f"{key}=") for text in keys))
 
 

@@ -111,6 +111,13 @@ class _Plain(GenerateJsonSchema):
         """A version is always said, although code that builds a value need not say it."""
         return super().field_is_required(field, total) or field.get("validation_alias") == "schemaVersion"
 
+    def get_default_value(self, schema: Any) -> Any:
+        """Also what a model makes by itself for a part that is left out, with all of that part's defaults."""
+        factory = schema.get("default_factory")
+        if isinstance(factory, type) and issubclass(factory, Value):
+            return factory()
+        return super().get_default_value(schema)
+
     def tagged_union_schema(self, schema: Any) -> JsonSchemaValue:
         """Without `discriminator`, a word of OpenAPI that strict validators refuse."""
         union = super().tagged_union_schema(schema)

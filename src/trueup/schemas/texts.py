@@ -17,7 +17,8 @@ BEYOND_SCHEMA: Mapping[str, Mapping[str, str]] = {
             "exactly one of `class` and `command` is given; "
             "batch.targetSeconds <= batch.maximumSeconds < task.stopSeconds; "
             "task.memory is an amount that Fargate offers with task.cpu; "
-            "each abort rule's `unit` is one that its `of` is measured in"
+            "each abort rule's `unit` is one that its `of` is measured in, "
+            "and only those about partitions or records have a `minimum`"
         ),
     },
     "KeyRangePartitions": {
@@ -110,7 +111,7 @@ _JOB = {
         "name": "The job's name; lower case letters, digits and dashes, at most 40.",
         "kind": "What kind of job this is.",
         "class": "The Python class that does the work, as `module:Class`.",
-        "command": "The command that does the work, in any language, through `trueup exec`.",
+        "command": "The command that does the work, in any language; nothing runs commands yet.",
         "description": "What the job does, for people.",
         "parameters": "A JSON Schema of the job's parameters.",
         "secrets": "Names of secrets by mode: reading and writing tasks know different ones.",
@@ -129,7 +130,7 @@ _JOB = {
         "of": "What is bounded.",
         "above": "The run ends when the figure exceeds this.",
         "unit": "The unit of `above`.",
-        "minimum": "How many partitions must have ended before the rule is looked at.",
+        "minimum": "How many partitions (`rejects`: records) must have ended before the rule is looked at.",
     },
     "Approval": {
         "required": "Whether a person must approve before anything is written.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from trueup.jobs import Backfill, Batch, Range, Settings
@@ -15,9 +15,9 @@ def check_backfill(make_run: Callable[[], LocalRun], target: Callable[[], Any] =
     """Check a job over a small window; raises AssertionError that says which promise does not hold.
 
     `make_run` gives a new LocalRun over an empty target each time, `target` what the target then holds
-    (anything that can be compared). Checked: `read` resumes after each of its cursors and yields nothing
-    after the last; `transform` gives the same twice; and killed or interrupted at any point, the run ends
-    with the same target and records.
+    (anything that can be compared). Checked: `read` resumes after each of its cursors, yields nothing after
+    the last and no cursor twice; `transform` gives the same twice; and killed or interrupted at any point,
+    the run ends with the same target and records.
     """
     run = make_run()
     for part in run.artifacts.partitions(run.plan().partitions):
@@ -36,12 +36,15 @@ def check_backfill(make_run: Callable[[], LocalRun], target: Callable[[], Any] =
 
 
 def check_reading(job: Backfill, part: Partition) -> None:
-    """Check that `read` gives the rest after any of its cursors, and nothing after its end cursor."""
+    """Check that `read` gives the rest after any of its cursors, and nothing after its end cursor.
+
+    No cursor may come twice in a partition.
+    """
     job.open()
     try:
-        batches = list(job.read(part, None))
+        batches = list(_read(job, part, None))
         for number, batch in enumerate(batches):
-            rest = [_records(one) for one in job.read(part, batch.cursor)]
+            rest = [_records(one) for one in _read(job, part, batch.cursor)]
             wanted = [_records(one) for one in batches[number + 1 :]]
             assert _flat(wanted) == _flat(rest), (
                 f"{part.id}: after cursor {batch.cursor!r} read does not give the rest"
@@ -51,6 +54,16 @@ def check_reading(job: Backfill, part: Partition) -> None:
                 assert job.transform(record) == job.transform(record), f"transform is not pure on {record!r}"
     finally:
         job.close()
+
+
+def _read(job: Backfill, part: Partition, after: str | None) -> Iterator[Batch | Range]:
+    """What `read` yields; it ends with an error where a cursor repeats, for such a read may have no end."""
+    passed = {after}
+    for batch in job.read(part, after):
+        cursor = batch.cursor
+        assert cursor not in passed, f"{part.id}: after cursor {after!r} read came back to {cursor!r}"
+        passed.add(cursor)
+        yield batch
 
 
 def _job_of(run: LocalRun) -> Backfill:

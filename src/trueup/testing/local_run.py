@@ -29,6 +29,7 @@ from trueup.settling import Settled, Settlement
 from trueup.starting import Code, Starter, first_phase, writes
 from trueup.testing.clocks import ManualClock
 from trueup.worker import Control, Exit, Identity, Step, Tools, Worker
+from trueup.worker.naming import hook_names
 
 CODE = CodeIdentity(
     task_definition="arn:aws:ecs:local:000000000000:task-definition/local:1",
@@ -89,7 +90,8 @@ class LocalRun:
 
     `job` is the class, `job_file` its job.yaml (a path) or a JobFile. The window is `start` (included) to
     `end` (not included), or `keys`. Stores are in memory unless `table` or `store` are given. `seed` decides
-    which of `concurrency` tasks is stepped next. `checkpoint_seconds` 0 makes a checkpoint after each batch.
+    which of `concurrency` tasks is stepped next. `checkpoint_seconds` 0 makes a checkpoint after each batch;
+    `batch_size`, instead of the job file's, makes several batches of a little data.
 
     Nothing happens before `plan`, `step` or `run` is called.
     """
@@ -108,13 +110,15 @@ class LocalRun:
         listing: Iterable[tuple[str, int]] | None = None,
         concurrency: int = 1,
         checkpoint_seconds: float = 0,
+        batch_size: int | None = None,
         seed: int = 0,
         table: Table | None = None,
         store: Store | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.job_class = job
-        self.job = job_file if isinstance(job_file, JobFile) else _load(job_file)
+        declared = job_file if isinstance(job_file, JobFile) else _load(job_file)
+        self.job = declared if batch_size is None else _in_batches(declared, batch_size)
         self.clock: Clock = clock or ManualClock()
         self.ledger = Ledger(table or MemoryTable(), self.clock)
         self.artifacts = Artifacts(store or MemoryStore())
@@ -264,11 +268,7 @@ class LocalRun:
         if self.job.partitions.by != "job":
             return None
         job = self.job_class(Settings(self._params, self.secret))
-        job.open()
-        try:
-            return list(job.partitions(window(self.job, self._request())))
-        finally:
-            job.close()
+        return list(hook_names(job, window(self.job, self._request())))
 
     def _launch_waiting(self) -> None:
         while self._waiting and len(self._active) < self._concurrency:
@@ -322,6 +322,10 @@ class LocalRun:
                 f"Run {self.run_id} has partitions that no slice is left for.", remedy="This is a bug."
             )
         self._over = True
+
+
+def _in_batches(job: JobFile, size: int) -> JobFile:
+    return job.model_copy(update={"batch": job.batch.model_copy(update={"size": size})})
 
 
 def _load(job_file: str | Path) -> JobFile:

@@ -28,18 +28,30 @@ from trueup.errors import (
 from trueup.exits import Exit
 from trueup.jobs import Backfill, Settings
 from trueup.ledger import Owner
+from trueup.model.base import cut
 from trueup.model.ledger import Run, TaskItem
 from trueup.model.plan import Partition, Plan, TaskOrder
-from trueup.model.result import PartitionResult, ResultContract, record_counts
+from trueup.model.result import (
+    LARGEST_CONTRACT,
+    LONGEST_WARNING,
+    MOST_WARNINGS,
+    PartitionResult,
+    ResultContract,
+    record_counts,
+)
 from trueup.model.states import WRITING_PHASES, ResultStatus, TaskStatus
 from trueup.worker.heart import BeatThread, Heart
 from trueup.worker.pace import BatchSize, Pace
 from trueup.worker.partition import Bench, PartitionWork, Step
 from trueup.worker.patience import Patience
 from trueup.worker.stopping import Stop, Stopped, Stopping
+from trueup.worker.telling import told
 from trueup.worker.tools import Tools
 
 log = logging.getLogger("trueup.worker")
+
+# The rest is room for one more entry and the warnings.
+ROOM_FOR_ENTRIES = LARGEST_CONTRACT // 2
 
 
 def leave_now(reason: str) -> None:
@@ -68,6 +80,7 @@ class Worker:
         self._no_progress = no_progress
         self._started_at = tools.clock.now()
         self._entries: list[PartitionResult] = []
+        self._entry_bytes = 0
         self._stop: Stop | None = None
         self._warnings: list[str] = []
         self.heart: Heart | None = None
@@ -133,7 +146,7 @@ class Worker:
         except (Exception, SystemExit) as error:
             # The work is done and saved, or another error is on its way: neither is to be lost over this one.
             log.exception("close failed")
-            self._warnings.append(f"close failed with {type(error).__name__}: {error}")
+            self._warnings.append(f"close failed with {type(error).__name__}: {told(error)}")
 
     def _register(self) -> TaskItem:
         now = self._tools.clock.now()
@@ -151,13 +164,7 @@ class Worker:
 
     def _plan(self) -> Plan:
         plan = self._tools.artifacts.plan(self._order.plan_key, self._order.plan_sha256)
-        planned, ours = plan.code(self._order.phase), self._tools.identity.code
-        if planned != ours:
-            raise UsageError(
-                f"This task runs {ours.task_definition} ({ours.image_digest}); "
-                f"the plan names {planned.task_definition} ({planned.image_digest}).",
-                remedy="Start the revision that was planned, or move the run to new code.",
-            )
+        self._tools.identity.expect(plan.code(self._order.phase))
         return plan
 
     def _bench(self, run: Run, plan: Plan) -> Bench:
@@ -167,7 +174,7 @@ class Worker:
         size = BatchSize(plan.job.batch, pace)
         writes = order.phase in WRITING_PHASES
         return Bench(
-            job=self._make_job(Settings(plan.params, tools.secret, size)),
+            job=make_job(self._job_class, Settings(plan.params, tools.secret, size)),
             plan=plan,
             owner=Owner(
                 run.run_id, order.phase, order.launch, tools.identity.task, run.epoch if writes else 0
@@ -180,12 +187,6 @@ class Worker:
             tools=tools,
             warnings=self._warnings,
         )
-
-    def _make_job(self, settings: Settings) -> Backfill:
-        try:
-            return self._job_class(settings)
-        except ValidationError as error:
-            raise UsageError(f"The job's Params do not take the plan's parameters: {error}") from error
 
     def _heart(self, task: TaskItem, plan: Plan, bench: Bench) -> Heart:
         return Heart(
@@ -202,10 +203,16 @@ class Worker:
 
     def _work(self, bench: Bench, parts: list[Partition]) -> Iterator[Step]:
         for part in parts:
-            self._stop = self._stop or bench.stopping.ask()
+            self._stop = self._stop or bench.stopping.ask() or self._full()
             if self._stop is not None:
                 return
             yield from self._work_partition(bench, part)
+
+    def _full(self) -> Stop | None:
+        """The reason to leave the rest to another task: a contract that is too large is refused whole."""
+        if self._entry_bytes < ROOM_FOR_ENTRIES:
+            return None
+        return Stop("contract", f"{self._entry_bytes:,} bytes", ">=", f"{ROOM_FOR_ENTRIES:,}")
 
     def _work_partition(self, bench: Bench, part: Partition) -> Iterator[Step]:
         work = PartitionWork(bench, part)
@@ -221,6 +228,7 @@ class Worker:
                 self._stop = replace(stopped.stop, exit=Exit.FAULT)
         if work.entry is not None:
             self._entries.append(work.entry)
+            self._entry_bytes += len(work.entry.model_dump_json(by_alias=True).encode())
 
     def _store(self, plan: Plan) -> Iterator[Step]:
         if self._stop is not None and self._stop.signal == "ownership":
@@ -241,7 +249,7 @@ class Worker:
             status=self._status(),
             started_at=self._started_at,
             finished_at=max(self._tools.clock.now(), self._started_at),
-            warnings=[*self._warnings, *([f"stopped early by {self._stop}"] if self._stop else [])],
+            warnings=self._told_warnings(),
             run_id=order.run_id,
             generation=order.generation,
             phase=order.phase,
@@ -255,11 +263,27 @@ class Worker:
             **record_counts(ResultContract.totals(self._entries)),
         )
 
+    def _told_warnings(self) -> list[str]:
+        stopped = [] if self._stop is None else [f"stopped early by {self._stop}"]
+        warnings = [cut(one, LONGEST_WARNING) for one in [*stopped, *self._warnings]]
+        if len(warnings) <= MOST_WARNINGS:
+            return warnings
+        kept = warnings[: MOST_WARNINGS - 1]
+        return [*kept, f"and {len(warnings) - len(kept)} more warnings"]
+
     def _status(self) -> TaskStatus:
         if self._stop is not None:
             return TaskStatus.INTERRUPTED if self._stop.exit is Exit.INTERRUPTED else TaskStatus.FAILED
         good = all(entry.status is ResultStatus.SUCCEEDED for entry in self._entries)
         return TaskStatus.SUCCEEDED if good else TaskStatus.FAILED
+
+
+def make_job(job_class: type[Backfill], settings: Settings) -> Backfill:
+    """The job with its parameters and secrets. Raises UsageError where its `Params` do not take them."""
+    try:
+        return job_class(settings)
+    except ValidationError as error:
+        raise UsageError(f"The job's Params do not take the plan's parameters: {error}") from error
 
 
 def _throttled(tools: Tools, pace: Pace) -> None:

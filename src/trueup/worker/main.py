@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -21,7 +21,10 @@ from trueup.exits import Exit
 from trueup.jobs import Backfill
 from trueup.ledger import Ledger
 from trueup.loading import load_class
+from trueup.model.base import Value
+from trueup.model.naming import NamingOrder
 from trueup.model.plan import CodeIdentity, TaskOrder
+from trueup.model.states import Phase
 from trueup.worker.callback import Callback, NoCallback, tell
 from trueup.worker.loop import Worker, leave_now
 from trueup.worker.metrics import EmbeddedMetrics
@@ -30,7 +33,11 @@ from trueup.worker.tools import CHECKPOINT_SECONDS, Identity, Tools
 
 log = logging.getLogger("trueup.worker")
 
+ORDER, NAMING = "TRUEUP_ORDER", "TRUEUP_NAMING"
+"""The variables that say what to do: work a slice, or name the partitions of a run."""
+
 Environment = Mapping[str, str]
+Order = TypeVar("Order", bound=Value)
 
 
 def main(environment: Environment = os.environ) -> int:
@@ -50,10 +57,9 @@ def work(environment: Environment, control: Control, callback: Callback) -> int:
     """The same, once there is somebody to tell how it ended."""
     code, contract = Exit.FAULT, None
     try:
-        order = read_order(environment)
-        log_as_json({"run": order.run_id, "slice": order.slice.slice_id, "launch": order.launch})
-        tools = replace(make_tools(environment, order, control), callback=callback)
-        worker = Worker(read_class(environment, order, tools), order, tools, no_progress=_leaving(callback))
+        if NAMING in environment:
+            return _name(environment, control)
+        worker = _worker(environment, control, callback)
         code, contract = worker.run(), worker.contract
         if worker.is_the_second:
             return code
@@ -66,6 +72,24 @@ def work(environment: Environment, control: Control, callback: Callback) -> int:
         log.exception("a bug, before the slice was begun")
     tell(callback, code, contract)
     return code
+
+
+def _worker(environment: Environment, control: Control, callback: Callback) -> Worker:
+    order = read_order(environment, ORDER, TaskOrder)
+    log_as_json({"run": order.run_id, "slice": order.slice.slice_id, "launch": order.launch})
+    tools = replace(make_tools(environment, control, order.job, order.phase), callback=callback)
+    return Worker(read_class(environment, order, tools), order, tools, no_progress=_leaving(callback))
+
+
+def _name(environment: Environment, control: Control) -> Exit:
+    """Name the partitions of a run. Whoever waits for it waits for its exit, and reads what it stored."""
+    from trueup.worker.naming import name_partitions  # with what plans, which no other task needs
+
+    order = read_order(environment, NAMING, NamingOrder)
+    log_as_json({"run": order.run_id, "launch": order.launch})
+    tools = make_tools(environment, control, order.job, Phase.PLAN)
+    brief = tools.artifacts.brief(order.brief_key, order.brief_sha256)
+    return name_partitions(load_class(brief.job, code_folder(environment)), order, brief, tools)
 
 
 def _leaving(callback: Callback) -> Callable[[str], None]:
@@ -100,18 +124,18 @@ def listen(control: Control) -> None:
     signal.signal(signal.SIGINT, ask)
 
 
-def read_order(environment: Environment) -> TaskOrder:
-    """TRUEUP_ORDER as a value. Raises UsageError."""
+def read_order(environment: Environment, variable: str, kind: type[Order]) -> Order:
+    """An order from its variable. Raises UsageError."""
     try:
-        return TaskOrder.model_validate_json(_needed(environment, "TRUEUP_ORDER"))
+        return kind.model_validate_json(_needed(environment, variable))
     except ValidationError as error:
         raise UsageError(
-            f"TRUEUP_ORDER does not say what to do: {error}",
+            f"{variable} does not say what to do: {error}",
             remedy="Tasks are started by trueup's state machine.",
         ) from error
 
 
-def make_tools(environment: Environment, order: TaskOrder, control: Control) -> Tools:
+def make_tools(environment: Environment, control: Control, job: str, phase: Phase) -> Tools:
     """Stores and clocks for real. Raises UsageError where the environment lacks something."""
     # Here, so that the loop can be imported, and its job tested, without a word of AWS.
     from trueup.artifacts.s3 import S3Store, connect_s3
@@ -126,7 +150,7 @@ def make_tools(environment: Environment, order: TaskOrder, control: Control) -> 
         identity=identity,
         clock=clock,
         control=control,
-        metrics=EmbeddedMetrics({"job": order.job, "phase": order.phase.value}, clock),
+        metrics=EmbeddedMetrics({"job": job, "phase": phase.value}, clock),
         checkpoint_seconds=_seconds(environment, "TRUEUP_CHECKPOINT_SECONDS", CHECKPOINT_SECONDS),
     )
 
@@ -169,9 +193,14 @@ def identity_of(task: Mapping[str, Any]) -> Identity:
 
 
 def read_class(environment: Environment, order: TaskOrder, tools: Tools) -> type[Backfill]:
-    """The job's class, from the folder of its code. Raises UsageError, ArtifactError, StoreUnavailable."""
+    """The job's class, as the plan names it. Raises UsageError, ArtifactError, StoreUnavailable."""
     plan = tools.artifacts.plan(order.plan_key, order.plan_sha256)
-    return load_class(plan.job, Path(environment.get("TRUEUP_CODE") or Path.cwd()))
+    return load_class(plan.job, code_folder(environment))
+
+
+def code_folder(environment: Environment) -> Path:
+    """Where the job's code lies: the image's working directory, unless the environment says otherwise."""
+    return Path(environment.get("TRUEUP_CODE") or Path.cwd())
 
 
 def _needed(environment: Environment, name: str) -> str:

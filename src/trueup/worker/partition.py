@@ -11,9 +11,20 @@ from typing import Any
 from trueup.errors import JobError, Refused, StoreUnavailable, Superseded
 from trueup.jobs import Backfill, Batch, Context, Range, overrides
 from trueup.ledger import Owner
+from trueup.model.base import cut
 from trueup.model.ledger import Checkpoint, PartitionItem
 from trueup.model.plan import Partition, Plan
-from trueup.model.result import Output, PartitionError, PartitionResult, record_counts
+from trueup.model.result import (
+    LONGEST_KIND,
+    LONGEST_LOCATION,
+    LONGEST_REASON,
+    MOST_OUTPUTS,
+    MOST_REASONS,
+    Output,
+    PartitionError,
+    PartitionResult,
+    record_counts,
+)
 from trueup.model.states import PartitionStatus, ResultStatus
 from trueup.worker.batches import Figures, RecordFailed, Worked, work_range, work_records
 from trueup.worker.pace import BatchSize, Pace
@@ -29,11 +40,7 @@ log = logging.getLogger("trueup.worker")
 # What ends the task, not the partition: it is for the loop above to decide what is left of the slice.
 ENDS_THE_TASK = (Stopped, Refused, Superseded, StoreUnavailable)
 
-# The ledger holds a partition in one item of at most 400 KB, and each reason to skip twice: checkpoint and
-# entry.
-_LONGEST_MESSAGE = 4_000
-_MOST_REASONS = 100
-_LONGEST_REASON = 500
+OTHER_REASONS = "other reasons"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,17 +182,22 @@ class PartitionWork:
         self._cursor = cursor
 
     def _skipped_with(self, more: dict[str, int]) -> dict[str, int]:
+        """The reasons with their sums. One a record would not fit the ledger, so the last ones share one."""
         skipped = dict(self._skipped)
         for reason, number in more.items():
-            short = storable(reason)[:_LONGEST_REASON]
-            skipped[short] = skipped.get(short, 0) + number
-        if len(skipped) > _MOST_REASONS:
-            raise JobError(
-                f"{len(skipped)} different reasons to skip in one partition; "
-                f"the ledger keeps {_MOST_REASONS}.",
-                remedy="Name kinds in Skip(reason), and no ids or values of records.",
-            )
+            name = cut(storable(reason), LONGEST_REASON)
+            if name not in skipped and len(skipped) >= MOST_REASONS - 1:
+                self._warn_of_reasons(skipped)
+                name = OTHER_REASONS
+            skipped[name] = skipped.get(name, 0) + number
         return skipped
+
+    def _warn_of_reasons(self, skipped: dict[str, int]) -> None:
+        if OTHER_REASONS not in skipped:
+            self._bench.warnings.append(
+                f"{self._part.id}: after {len(skipped)} different reasons to skip, more are counted as "
+                f"{OTHER_REASONS!r}: name kinds in Skip(reason), and no ids or values of records"
+            )
 
     def _due(self) -> bool:
         return self._tools.clock.monotonic() - self._saved_at >= self._tools.checkpoint_seconds
@@ -240,7 +252,15 @@ class PartitionWork:
         yield self._report(ResultStatus.SUCCEEDED, counted=counted, outputs=outputs)
 
     def _finish(self) -> list[Output]:
-        return list(self._bench.job.finish(self._part))
+        outputs = list(self._bench.job.finish(self._part))
+        longest = max((len(output.location.encode()) for output in outputs), default=0)
+        if len(outputs) > MOST_OUTPUTS or longest > LONGEST_LOCATION:
+            raise JobError(
+                f"finish names {len(outputs)} outputs of partition {self._part.id}, with locations of up to "
+                f"{longest} bytes; the ledger keeps {MOST_OUTPUTS} of {LONGEST_LOCATION}.",
+                remedy="Write one object that lists them, and name that one.",
+            )
+        return outputs
 
     def _counted(self) -> int | None:
         return self._bench.patience.call("count", lambda: self._bench.job.count(self._part))
@@ -318,5 +338,5 @@ class PartitionWork:
 def _as_error(error: BaseException, after: str | None) -> PartitionError:
     record = error.record if isinstance(error, RecordFailed) else None
     cause = error.__cause__ if isinstance(error, RecordFailed) and error.__cause__ else error
-    message = told(error)[:_LONGEST_MESSAGE]
-    return PartitionError(kind=type(cause).__name__, message=message, record=record, batch_after=after)
+    kind = cut(storable(type(cause).__name__), LONGEST_KIND)
+    return PartitionError(kind=kind, message=told(error), record=record, batch_after=after)

@@ -8,13 +8,17 @@ from typing import TypeVar
 
 from trueup.errors import Throttled, Transient
 from trueup.exits import Exit
+from trueup.model.base import cut
+from trueup.model.result import LONGEST_KIND
 from trueup.worker.stopping import Stop, Stopped, Stopping
+from trueup.worker.telling import told
 
 T = TypeVar("T")
 
 THROTTLE_ATTEMPTS = 8
 TRANSIENT_ATTEMPTS = 5
 LONGEST_WAIT = 30.0
+_LONGEST_TEXT = 500  # of an author's error, in a reason to stop or to wait
 
 
 class Patience:
@@ -49,12 +53,12 @@ class Patience:
     def _wait(
         self, what: str, error: Throttled | Transient, attempts: int, most: int, at_least: float
     ) -> None:
-        kind = type(error).__name__.lower()
+        kind, text = cut(type(error).__name__.lower(), LONGEST_KIND), told(error, _LONGEST_TEXT)
         if attempts >= most:
             code = Exit.INTERRUPTED if isinstance(error, Throttled) else Exit.FAULT
             raise Stopped(
-                Stop(kind, f"{attempts} attempts of {what}", ">=", f"{most} ({error})", code)
+                Stop(kind, f"{attempts} attempts of {what}", ">=", f"{most} ({text})", code)
             ) from error
         backoff = self._rng.uniform(0, min(LONGEST_WAIT, 0.5 * 2**attempts))
         parked = isinstance(error, Throttled)
-        self._stopping.wait(max(at_least, backoff), f"{kind}: {error}", parked=parked)
+        self._stopping.wait(max(at_least, backoff), f"{kind}: {text}", parked=parked)

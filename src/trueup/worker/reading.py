@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sized
+from dataclasses import replace
 
 from trueup.errors import JobError
 from trueup.jobs import Backfill, Batch, Range
 from trueup.model.plan import Partition
+from trueup.model.result import LONGEST_CURSOR
 from trueup.worker.patience import Patience
-from trueup.worker.telling import storable
+from trueup.worker.telling import describe, storable
 
 _CURSOR = re.compile(r"v[0-9]+:")
-_LONGEST_CURSOR = 4096
+# A task may work millions of batches, so it remembers the latest cursors only: enough for a read that goes
+# round in circles or takes a page twice. `check_backfill` compares them all.
+_REMEMBERED_CURSORS = 1_000
 
 
 def read_batches(
@@ -39,6 +44,8 @@ class _Reader:
         self._job = job
         self._part = part
         self._after = after
+        self._passed: deque[str] = deque([] if after is None else [after], _REMEMBERED_CURSORS)
+        self._covered: Range | None = None
         self._batches: Iterator[Batch | Range] | None = None
 
     def next(self) -> Batch | Range | None:
@@ -53,6 +60,7 @@ class _Reader:
         if batch is not None:
             self._check(batch)
             self._after = batch.cursor
+            self._passed.append(batch.cursor)
         return batch
 
     def close(self) -> None:
@@ -63,29 +71,65 @@ class _Reader:
 
     def _check(self, batch: object) -> None:
         if not isinstance(batch, Batch | Range):
-            raise JobError(
-                f"read yielded {type(batch).__name__}.",
-                remedy="Yield Batch(records, cursor) or Range(low, high, cursor).",
-            )
+            remedy = "Yield Batch(records, cursor) or Range(low, high, cursor)."
+            raise self._wrong(type(batch).__name__, remedy)
         if isinstance(batch, Batch) and not _are_records(batch.records):
-            raise JobError(
-                f"read yielded a batch whose records are {type(batch.records).__name__}.",
-                remedy="Give a list: a batch is worked as a whole, and after an error record by record.",
+            raise self._wrong(
+                f"a batch whose records are {type(batch.records).__name__}",
+                "Give a list: a batch is worked as a whole, and after an error record by record.",
             )
         self._check_cursor(batch.cursor)
+        if isinstance(batch, Range):
+            self._check_range(batch)
 
     def _check_cursor(self, cursor: object) -> None:
         if not _is_cursor(cursor):
-            raise JobError(
-                f"read yielded a batch with the cursor {str(cursor)[:100]!r}.",
-                remedy="A cursor is text that begins with its version, 'v1:...', "
-                f"of at most {_LONGEST_CURSOR} characters.",
+            raise self._wrong(
+                f"a batch with the cursor {str(cursor)[:100]!r}",
+                "A cursor is text that begins with its version, 'v1:...', "
+                f"of at most {LONGEST_CURSOR} characters.",
             )
-        if cursor == self._after:
-            raise JobError(
-                f"read yielded a second batch with the cursor {cursor!r}.",
-                remedy="A cursor moves with each batch; who starts after it would work the second one again.",
+        if cursor in self._passed:
+            raise self._wrong(
+                f"a second batch with the cursor {str(cursor)[:100]!r}",
+                "A cursor moves on with each batch and never comes back; "
+                "who starts after it would work the second one again.",
             )
+
+    def _check_range(self, part: Range) -> None:
+        try:
+            covered = _covered_with(self._covered, part)
+        except Exception:
+            return  # Bounds are the author's: what cannot be compared proves nothing.
+        if covered is None:
+            before = self._covered or part
+            raise self._wrong(
+                f"a range from {describe(part.low)} to {describe(part.high)}, "
+                f"which does not lie apart from {describe(before.low)} to {describe(before.high)},",
+                "A range includes `low` and not `high`; "
+                "let each begin where the one before it ended, or later, or let all go downwards.",
+            )
+        self._covered = covered
+
+    def _wrong(self, what: str, remedy: str) -> JobError:
+        job = type(self._job).__name__
+        return JobError(f"{job}.read yielded {what} in partition {self._part.id}.", remedy=remedy)
+
+
+def _covered_with(covered: Range | None, part: Range) -> Range | None:
+    """From the first to the last that ranges reach, this one too; None where it overlaps or runs backwards.
+
+    Raises whatever comparing the bounds does.
+    """
+    if part.high < part.low:
+        return None
+    if covered is None:
+        return part
+    if part.low >= covered.high:
+        return replace(covered, high=part.high)
+    if part.high <= covered.low:
+        return replace(covered, low=part.low)
+    return None
 
 
 def _are_records(records: object) -> bool:
@@ -94,7 +138,7 @@ def _are_records(records: object) -> bool:
 
 
 def _is_cursor(cursor: object) -> bool:
-    if not isinstance(cursor, str) or len(cursor) > _LONGEST_CURSOR:
+    if not isinstance(cursor, str) or len(cursor) > LONGEST_CURSOR:
         return False
     return _CURSOR.match(cursor) is not None and storable(cursor) == cursor
 

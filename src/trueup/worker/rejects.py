@@ -57,7 +57,7 @@ class Rejects:
 
     def _put(self, name: str, data: bytes) -> str:
         owner = self._owner
-        return self._artifacts.put_reject_bytes(owner.run_id, owner.phase, self._partition_id, name, data)
+        return self._artifacts.put_rejects(owner.run_id, owner.phase, self._partition_id, name, data)
 
 
 def _line(reject: dict[str, Any]) -> bytes:

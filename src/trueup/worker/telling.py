@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-LONGEST_RECORD = 1_000  # characters of a record that an error carries
+from trueup.model.base import cut
+from trueup.model.result import LONGEST_MESSAGE, LONGEST_RECORD
 
 
-def told(error: BaseException) -> str:
-    """The error's text. Authors raise errors of their own, whose `__str__` may raise."""
+def told(error: BaseException, most: int = LONGEST_MESSAGE) -> str:
+    """The error's text, or its beginning. Authors raise errors of their own, whose `__str__` may raise."""
     try:
         text = str(error)
     except Exception as worse:
         text = f"its text cannot be had ({type(worse).__name__})"
-    return storable(text)
+    return cut(storable(text), most)
 
 
 def describe(record: object) -> str:
@@ -20,8 +21,7 @@ def describe(record: object) -> str:
         text = repr(record)
     except Exception as worse:
         text = f"<{type(record).__name__} whose repr raises {type(worse).__name__}>"
-    text = storable(text)
-    return text if len(text) <= LONGEST_RECORD else text[: LONGEST_RECORD - 1] + "…"
+    return cut(storable(text), LONGEST_RECORD)
 
 
 def storable(text: str) -> str:

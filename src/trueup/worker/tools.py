@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from trueup.artifacts import Artifacts
 from trueup.clock import Clock, SystemClock
+from trueup.errors import UsageError
 from trueup.jobs import environment_secret
 from trueup.ledger import Ledger
 from trueup.model.plan import CodeIdentity
@@ -25,6 +26,15 @@ class Identity:
 
     task: str
     code: CodeIdentity
+
+    def expect(self, planned: CodeIdentity) -> None:
+        """Raises UsageError where this task runs other code than was planned."""
+        if planned != self.code:
+            raise UsageError(
+                f"This task runs {self.code.task_definition} ({self.code.image_digest}); "
+                f"the plan names {planned.task_definition} ({planned.image_digest}).",
+                remedy="Start the revision that was planned, or move the run to new code.",
+            )
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from trueup.ledger import Ledger
 from trueup.ledger.rates import WINDOW_SECONDS
 from trueup.ledger.table import Table
 from trueup.model.ledger import Lock, Run
+from trueup.model.plan import Window
 from trueup.model.states import RUN_ENDS, RunStatus
 from trueup.testing.suites.support import (
     FEBRUARY,
@@ -22,6 +23,8 @@ from trueup.testing.suites.support import (
 )
 
 R = RunStatus
+
+SIZES = (80_000, 80_000, 250_000)  # of windows, in bytes; a lock takes 409,600
 
 
 def _runs(table: Table, *windows: object) -> tuple[Ledger, list[Run]]:
@@ -67,6 +70,17 @@ class LockSuite:
         assert [1, 2] == [ledger.locks.take(first), ledger.locks.take(second)]
         assert {first.run_id, second.run_id} == set(ledger.locks.get(first.target).holders)
 
+    def test_a_lock_that_has_no_room_for_one_more_window_says_so(self, table: Table) -> None:
+        windows = [
+            Window(kind="list", items=(name + "x" * size,)) for name, size in zip("abc", SIZES, strict=True)
+        ]
+        ledger, (first, second, third) = _runs(table, *windows)
+        assert [1, 2] == [ledger.locks.take(first), ledger.locks.take(second)]
+        error = refusal(LockHeld, ledger.locks.take, third)
+        assert "the lock has room for one more holder" == error.clause
+        assert f"2 runs hold windows of {third.target}, and its lock has no room" in str(error)
+        assert {first.run_id, second.run_id} == set(ledger.locks.get(third.target).holders)
+
     def test_a_holder_that_asks_again_gets_its_own_epoch(self, table: Table) -> None:
         ledger, (first, second) = _runs(table, JANUARY, FEBRUARY)
         ledger.locks.take(first)
@@ -97,7 +111,7 @@ class LockSuite:
         assert Lock(target=run.target) == ledger.locks.get(run.target)
 
     def test_a_run_leaves_only_when_it_has_ended(self, table: Table) -> None:
-        for goal in (R.PAUSED, *sorted(RUN_ENDS - {R.SUCCEEDED})):
+        for goal in (R.PAUSED, *sorted(RUN_ENDS)):
             ledger, (run,) = _runs(table, JANUARY)
             ledger.locks.take(run)
             error = refusal(Refused, ledger.locks.leave, run)
@@ -113,11 +127,12 @@ class LockSuite:
                 ledger.locks.leave(run)
                 assert {} == ledger.locks.get(run.target).holders
 
-    def test_a_run_that_succeeded_leaves_and_others_stay(self, table: Table) -> None:
+    def test_a_run_that_ended_leaves_and_others_stay(self, table: Table) -> None:
         ledger, (first, second) = _runs(table, JANUARY, FEBRUARY)
         ledger.locks.take(first)
         ledger.locks.take(second)
-        ledger.locks.leave(ledger.runs.finish(first.run_id, R.SUCCEEDED, who="settler"))
+        ledger.runs.stop(first.run_id, R.CANCELLED, who="ann", why="because")
+        ledger.locks.leave(ledger.runs.finish(first.run_id, R.CANCELLED, who="settler"))
         assert [second.run_id] == list(ledger.locks.get(first.target).holders)
 
     def test_of_eight_that_take_one_window_at_once_exactly_one_wins(self, table: Table) -> None:

@@ -45,7 +45,7 @@ def _pin(scene: Scene) -> Call:
 
 
 def _settled(scene: Scene) -> Call:
-    scene.ledger.runs.finish(scene.run_id, R.SUCCEEDED, who="settler")
+    scene.succeed()
     return lambda ledger: ledger.runs.settled(scene.run_id)
 
 
@@ -124,6 +124,12 @@ def _decide(scene: Scene) -> Call:
     return lambda ledger: _small(ledger).verdicts.decide(scene.run_id, APPLY, [*worked, *others])
 
 
+def _decide_and_follow(scene: Scene) -> Call:
+    ends = {"a": P.ACCEPTED, "b": P.FAILED, "c": P.REFUSED, "d": P.FAILED, "e": P.ACCEPTED, "f": P.REFUSED}
+    todo = [Decision(scene.worked(name, 5), to) for name, to in ends.items()]
+    return lambda ledger: _small(ledger).verdicts.decide(scene.run_id, APPLY, todo, follow_failures=True)
+
+
 def _retry(scene: Scene) -> Call:
     names = ["x", "y"]
     scene.decide(*(PartitionItem(partition_id=name) for name in names), to=P.FAILED)
@@ -148,7 +154,7 @@ def _lock(scene: Scene) -> Call:
 
 def _leave(scene: Scene) -> Call:
     scene.ledger.locks.take(scene.run)
-    scene.ledger.runs.finish(scene.run_id, R.SUCCEEDED, who="settler")
+    scene.succeed()
     return lambda ledger: ledger.locks.leave(scene.run)
 
 
@@ -170,7 +176,7 @@ WRITES: dict[str, list[Prepare]] = {
     "partitions.interrupt": [_interrupt],
     "partitions.forgive": [_forgive],
     "partitions.fault": [_fault],
-    "verdicts.decide": [_decide],
+    "verdicts.decide": [_decide, _decide_and_follow],
     "verdicts.retry": [_retry],
     "verdicts.skip": [_skip],
     "locks.take": [_lock],
@@ -187,6 +193,7 @@ READS = {
     "partitions.get_many",
     "partitions.all",
     "verdicts.counts",
+    "verdicts.failed_in_a_row",
     "locks.get",
     "audit.of",
     "audit.entry",
@@ -211,6 +218,7 @@ def state_of(scene: Scene) -> dict[str, Any]:
         "tasks": list(ledger.tasks.of(run_id)),
         "partitions": list(ledger.partitions.all(run_id, APPLY)),
         "counts": ledger.verdicts.counts(run_id),
+        "row": ledger.verdicts.failed_in_a_row(run_id),
         "listed": run_id in set(ledger.runs.unsettled()),
         "lock": ledger.locks.get(scene.run.target),
         "audit": list(ledger.audit.of(run_id)),

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from trueup.errors import LaunchTaken, LostOwnership, RequestError, RunClosed, Stale, TrueupError
 from trueup.ledger import Ledger
 from trueup.ledger.table import Table
-from trueup.model.ledger import Run
+from trueup.model.ledger import Run, TaskItem
 from trueup.model.states import RUN_ARROWS, RunStatus
 from trueup.testing.suites.support import (
     APPLY,
@@ -201,11 +202,17 @@ class RunSuite:
             assert ended == scene.ledger.runs.finish(scene.run_id, goal, who="settler")
             assert ["start", f"stop:{goal.value.lower()}", goal.value.lower()] == scene.verbs()
 
-    def test_an_open_run_can_only_succeed(self, table: Table) -> None:
+    def test_an_open_run_is_closed_before_it_ends(self, table: Table) -> None:
         scene = Scene(table)
-        for status in (R.FAILED, R.PAUSED, R.ABORTED, R.CANCELLED):
+        for status in GOALS:
             refusal(ValueError, scene.ledger.runs.finish, scene.run_id, status, who="settler")
-        assert R.SUCCEEDED is scene.ledger.runs.finish(scene.run_id, R.SUCCEEDED, who="settler").status
+        assert scene.run == scene.ledger.runs.get(scene.run_id)
+
+    def test_no_task_registers_once_a_run_is_on_its_way_to_success(self, table: Table) -> None:
+        scene = Scene(table)
+        scene.ledger.runs.stop(scene.run_id, R.SUCCEEDED, who="settler", why="all is well")
+        error = refusal(RunClosed, scene.ledger.tasks.register, scene.run_id, a_task())
+        assert "the run is open" == error.clause
 
     def test_a_run_with_a_task_left_does_not_end(self, table: Table) -> None:
         scene = Scene(table)
@@ -218,6 +225,16 @@ class RunSuite:
         assert R.STOPPING is scene.ledger.runs.get(scene.run_id).status
         scene.ledger.tasks.proved_stopped(scene.run_id, task)
         assert R.PAUSED is scene.ledger.runs.finish(scene.run_id, R.PAUSED, who="settler").status
+
+    def test_closing_a_run_keeps_how_long_it_was_open(self, table: Table) -> None:
+        scene = Scene(table, a_run(created_at=START - timedelta(hours=2), open_seconds=60))
+        scene.ledger.runs.stop(scene.run_id, R.PAUSED, who="ann", why="lunch")
+        scene.ledger.runs.finish(scene.run_id, R.PAUSED, who="settler")
+        paused = scene.ledger.runs.get(scene.run_id)
+        assert 7260 == paused.open_seconds
+        assert 7260 == paused.open_for(START + timedelta(days=365))
+        resumed = paused.model_copy(update={"status": R.RUNNING, "opened_at": START})
+        assert 7260 + 30 == resumed.open_for(START + timedelta(seconds=30))
 
     def test_of_two_that_end_a_run_at_once_one_writes_it(self, table: Table) -> None:
         scene = Scene(table)
@@ -304,6 +321,28 @@ class TaskSuite:
         error = refusal(LostOwnership, scene.ledger.tasks.beat, scene.run_id, task)
         assert ("the task is still registered", None) == (error.clause, error.found)
         assert [] == list(scene.ledger.tasks.of(scene.run_id))
+
+    def lived(self, scene: Scene, task: TaskItem) -> None:
+        """A task registers, and is proved stopped by four at once."""
+        scene.ledger.tasks.register(scene.run_id, task)
+        answers = in_threads(4, lambda _: scene.ledger.tasks.proved_stopped(scene.run_id, task))
+        assert [None] * 4 == answers
+
+    def test_the_seconds_of_a_task_are_counted_once_however_often_it_is_proved(self, table: Table) -> None:
+        scene = Scene(table)
+        for launch, lived in enumerate((90, 5), start=1):
+            then = scene.clock.now() - timedelta(seconds=lived)
+            self.lived(scene, a_task(launch, f"task-{launch}").model_copy(update={"registered_at": then}))
+        # Begun seconds count whole: 90 s and a bit, and 5 s and a bit.
+        assert 91 + 6 == scene.ledger.verdicts.counts(scene.run_id).task_seconds
+        assert 91 + 6 == scene.ledger.verdicts.counts(scene.run_id, APPLY).task_seconds
+
+    def test_a_task_registered_by_a_clock_that_is_ahead_counts_nothing(self, table: Table) -> None:
+        scene = Scene(table)
+        task = a_task().model_copy(update={"registered_at": START + timedelta(hours=1)})
+        scene.ledger.tasks.register(scene.run_id, task)
+        scene.ledger.tasks.proved_stopped(scene.run_id, task)
+        assert 0 == scene.ledger.verdicts.counts(scene.run_id).task_seconds
 
     def test_a_proof_for_one_task_does_not_remove_another(self, table: Table) -> None:
         scene = Scene(table)

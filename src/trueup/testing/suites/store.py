@@ -155,11 +155,11 @@ class ArtifactsSuite:
 
     def test_rejects_are_stored_as_lines_and_may_be_stored_again(self, store: Store) -> None:
         run_id = unique("run")
-        for lines in ([{"row": 1}], [{"row": 1}, {"row": 2, "why": "é"}]):
+        for lines in (b'{"row": 1}\n', b'{"row": 1}\n{"row": 2}\n'):
             location = Artifacts(store).put_rejects(run_id, Phase.APPLY, "date=2013-01-05", "1.jsonl", lines)
         key = f"runs/{run_id}/apply/rejects/date=2013-01-05/1.jsonl"
         assert store.location(key) == location
-        assert b'{"row": 1}\n{"row": 2, "why": "\\u00e9"}\n' == store.get(key)
+        assert b'{"row": 1}\n{"row": 2}\n' == store.get(key)
 
 
 def _lines(partitions: list[Partition]) -> bytes:

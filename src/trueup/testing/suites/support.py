@@ -17,7 +17,7 @@ from trueup.model.job import Guard
 from trueup.model.ledger import Checkpoint, PartitionItem, Run, TaskItem
 from trueup.model.plan import Window
 from trueup.model.result import PartitionResult, record_counts
-from trueup.model.states import PartitionStatus, Phase, ResultStatus
+from trueup.model.states import PartitionStatus, Phase, ResultStatus, RunStatus
 
 E = TypeVar("E", bound=Exception)
 T = TypeVar("T")
@@ -232,6 +232,11 @@ class Scene:
             item = self.report(item)
         self.decide(item, to=to)
         return self.get(partition_id)
+
+    def succeed(self) -> Run:
+        """The run, closed and ended well."""
+        self.ledger.runs.stop(self.run_id, RunStatus.SUCCEEDED, who="settler", why="all is well")
+        return self.ledger.runs.finish(self.run_id, RunStatus.SUCCEEDED, who="settler")
 
     def verbs(self) -> list[str]:
         """The audit trail, in brief."""

@@ -182,6 +182,15 @@ class TableSuite:
         )
         assert table.get(key) is None
 
+    def test_an_item_takes_400_kilobytes_and_no_more(self, table: Table) -> None:
+        key = _key()
+        fits, too_large = ({"texts": ["é" * 1_000] * number, "n": 1} for number in (200, 205))
+        table.write(Write(key, item=fits))
+        for write in (Write(key, item=too_large), Write(key, sets=too_large)):
+            refusal(ValueError, table.write, write)
+            refusal(ValueError, table.transact, [Write(_key(), sets={"n": 1}), write])
+        assert fits == table.get(key)
+
     def test_a_query_gives_the_items_of_one_key_in_order(self, table: Table) -> None:
         pk = unique("query")
         for sk in ("B#2", "A#1", "B#10", "B#\u00e9", "B#\U0001f600", "C#1"):

@@ -12,7 +12,7 @@ from trueup.model.counters import Counters
 from trueup.model.ledger import PartitionItem
 from trueup.model.result import PartitionError
 from trueup.model.states import PARTITION_ARROWS, RESTARTED, RETRYABLE, SKIPPABLE, PartitionStatus, Phase
-from trueup.testing.suites.support import APPLY, Scene, counted, in_threads, refusal
+from trueup.testing.suites.support import APPLY, Scene, counted, in_threads, refusal, unique
 
 P = PartitionStatus
 DECISIONS = sorted((before, after) for before, after in PARTITION_ARROWS if after in DECIDED)
@@ -167,6 +167,56 @@ class DecideSuite:
         assert {"FAILED": (24, 0)} == scene.counts()
 
 
+class RowSuite:
+    """How many partitions failed in a row, in the order in which their ends were written."""
+
+    def follow(self, scene: Scene, *ends: P) -> int:
+        """Decide as many new partitions at once; the row after that."""
+        named = [(PartitionItem(partition_id=unique("p")), to) for to in ends]
+        todo = [Decision(scene.worked(item.partition_id, 1), to) for item, to in named]
+        scene.ledger.verdicts.decide(scene.run_id, APPLY, todo, follow_failures=True)
+        return scene.ledger.verdicts.failed_in_a_row(scene.run_id)
+
+    def test_a_failure_makes_it_longer_and_an_acceptance_ends_it(self, table: Table) -> None:
+        scene = Scene(table)
+        assert 0 == scene.ledger.verdicts.failed_in_a_row(scene.run_id)
+        assert [1, 3, 0, 1] == [
+            self.follow(scene, P.FAILED),
+            self.follow(scene, P.REFUSED, P.REJECTED),
+            self.follow(scene, P.ACCEPTED),
+            self.follow(scene, P.FAILED),
+        ]
+
+    def test_within_one_transaction_what_comes_after_the_last_acceptance_counts(self, table: Table) -> None:
+        scene = Scene(table)
+        self.follow(scene, P.FAILED, P.FAILED)
+        assert 1 == self.follow(scene, P.FAILED, P.ACCEPTED, P.REFUSED)
+        assert 0 == self.follow(scene, P.FAILED, P.ACCEPTED)
+
+    def test_decided_again_nothing_is_added(self, table: Table) -> None:
+        scene = Scene(table)
+        todo = [Decision(scene.worked(name, 1), P.FAILED) for name in "ab"]
+        for _ in range(3):
+            scene.ledger.verdicts.decide(scene.run_id, APPLY, todo, follow_failures=True)
+        assert 2 == scene.ledger.verdicts.failed_in_a_row(scene.run_id)
+
+    def test_eight_that_decide_at_once_lose_none(self, table: Table) -> None:
+        scene = Scene(table)
+        items = [scene.worked(f"p{number}", 1) for number in range(16)]
+
+        def decide(index: int) -> None:
+            todo = [Decision(item, P.FAILED) for item in items[2 * index : 2 * index + 2]]
+            scene.ledger.verdicts.decide(scene.run_id, APPLY, todo, follow_failures=True)
+
+        assert [None] * 8 == in_threads(8, decide)
+        assert 16 == scene.ledger.verdicts.failed_in_a_row(scene.run_id)
+
+    def test_where_nobody_follows_it_nothing_is_written(self, table: Table) -> None:
+        scene = Scene(table)
+        scene.ended("p", 5, to=P.FAILED)
+        assert table.get(keys.row(scene.run_id)) is None
+
+
 class RetrySuite:
     """Retry and skip."""
 
@@ -294,7 +344,7 @@ class RetrySuite:
         )
 
 
-class VerdictSuite(DecideSuite, RetrySuite):
+class VerdictSuite(DecideSuite, RowSuite, RetrySuite):
     """Everything about end states."""
 
 
