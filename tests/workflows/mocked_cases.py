@@ -9,7 +9,7 @@ from typing import Any
 from trueup.exits import Exit
 from trueup.platform import Ended
 
-PLAN, NEXT = "Plan the run", "What next?"
+PLAN, NEXT, NAME = "Plan the run", "What next?", "Let the job name its partitions"
 SETTLE, WORK = "Open or settle the phase", "Work the partitions"
 WAIT = "Wait until the tasks have stopped"
 NOBODY, OVER, FAILED = "Nobody can approve yet", "Run is over", "Run has failed"
@@ -21,6 +21,7 @@ LITTLE, STOPS = "Wait a little", "Wait until it has stopped"
 DONE, CLOSED, LOST = "Slice is done", "Run takes no more tasks", "Slice has failed"
 
 PLANNED, SETTLED = (PLAN, NEXT), (SETTLE, NEXT)
+NAMED = (*PLANNED, NAME)
 WORKED = (WORK, *SETTLED)
 BY_EXIT, BY_WORD, ACCEPTED = (NUMBER, HOW, EXIT), (NUMBER, HOW, WORD), (ACCEPT, NOW)
 ONCE, TWICE = (*BY_EXIT, *ACCEPTED), (*BY_EXIT, *ACCEPTED, LITTLE, *BY_EXIT, *ACCEPTED)
@@ -31,7 +32,7 @@ SUCCEEDED, FAILS = "SUCCEEDED", "FAILED"
 
 @dataclass(frozen=True)
 class Case:
-    """`retried`: the visits that take more than one attempt. `heard`: what `accept` is told first."""
+    """`retried`: the visits that take more than one attempt. `heard`: what is told of its first task."""
 
     machine: str
     name: str
@@ -91,6 +92,13 @@ BACKFILL = (
     Case("backfill", "NeedsAnApprovalAfterRehearsing",
          (*PLANNED, *SETTLED, *WORKED, NOBODY), FAILS, "ApprovalMissing"),
     Case("backfill", "ServesAnEarlierGeneration", (*PLANNED, OVER)),
+    Case("backfill", "JobNamesItsPartitions",
+         (*NAMED, *PLANNED, *SETTLED, *WORKED, OVER), heard=Ended(exit_code=Exit.DONE)),
+    Case("backfill", "NamingFailsInPassing", (*NAMED, *PLANNED, *SETTLED, *WORKED, OVER),
+         retried=[(NAME, 6 + 1)], heard=Ended(exit_code=Exit.DONE)),
+    Case("backfill", "NamingFindsNoRoom", (*NAMED, *NAMED, *PLANNED, *SETTLED, *WORKED, OVER),
+         retried=[(NAME, 1 + 22)], heard=Ended(reason=NO_ROOM, launch_refused=True)),
+    Case("backfill", "NamingFails", (*NAMED, *NAMED, *PLANNED, *SETTLED, *WORKED, OVER), heard=stopped(70)),
     Case("backfill", "RunFails", (*PLANNED, *SETTLED, *WORKED, FAILED), FAILS, "RunFailed"),
     # A word that the machine does not know ends it: it never guesses.
     Case("backfill", "IsToldSomethingNew", (*PLANNED, FAILED), FAILS, "RunFailed"),
