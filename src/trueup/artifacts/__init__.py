@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-from pydantic import ValidationError
-
 from trueup.artifacts.store import Store
 from trueup.errors import ArtifactError, ArtifactExists, ArtifactMissing
 from trueup.model.base import canonical, sha256
