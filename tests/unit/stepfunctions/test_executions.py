@@ -103,6 +103,19 @@ def test_an_update_does_not_reach_executions_under_way() -> None:
     assert ("old", "new") == play(scene)
 
 
+def test_executions_go_on_when_their_machine_is_deleted() -> None:
+    async def scene(world: World) -> str:
+        execution = world.start(world.create(SLOW))
+        world.api("DeleteStateMachine", stateMachineArn=execution.origin.machine_arn)
+        assert "StateMachineDoesNotExist" == refused(
+            world, "DescribeStateMachine", stateMachineArn=execution.origin.machine_arn
+        )
+        await execution.ended()
+        return execution.status
+
+    assert "SUCCEEDED" == play(scene)
+
+
 def test_event_bridge_hears_of_the_start_and_the_end() -> None:
     # Recorded on AWS: test_event_bridge_events_base.
     async def scene(world: World) -> None:

@@ -97,8 +97,9 @@ def test_nested_states_go_on_where_they_were_stopped_from_outside() -> None:
 
 def test_what_was_too_much_as_a_whole_is_run_again_as_a_whole() -> None:
     queue = Once()
-    branch = machine(("S", send("s")), ("L", passing(Parameters={"x.$": "$.text"})))
-    parallel = {"Type": "Parallel", "Branches": [branch, branch]}
+    keep = passing(Parameters={"x.$": "$.text"})
+    branches = [machine((f"S{number}", send("s")), (f"L{number}", keep)) for number in range(2)]
+    parallel = {"Type": "Parallel", "Branches": branches}
 
     async def scene(world: World) -> str | None:
         execution = world.start(world.create(machine(("P", parallel))), {"text": "x" * 200_000})
