@@ -13,7 +13,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import callbacks, contract, fan_out, imports, ledger, loops, packing, planning, throughput
+from bench import (
+    callbacks,
+    contract,
+    fan_out,
+    imports,
+    ledger,
+    loops,
+    orchestration,
+    packing,
+    planning,
+    throughput,
+)
 from bench.figures import ROOT, Figure
 
 Benchmark = Callable[[], Iterator[Figure]]
@@ -28,6 +39,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "fan-out": fan_out.measure,
     "callbacks": callbacks.measure,
     "loops": loops.measure,
+    "orchestration": orchestration.measure,
 }
 
 

@@ -144,16 +144,22 @@ class JobError(TrueupError):
     """The author's code broke a rule of the job API."""
 
 
+# Longer than this nobody waits inside a task, which is paid for by the second.
+LONGEST_RETRY_AFTER = 300.0
+
+
 class Throttled(JobError):
     """Raised by a job whose sink or source asks to slow down.
 
-    `retry_after` is in seconds. Tried again inside the task; exhausted, it interrupts the task,
-    which costs nothing that is meant for faults.
+    `retry_after` is in seconds, of which 0 to 300 count: it often comes from the other side, as it is.
+    Tried again inside the task; exhausted, it interrupts the task, which costs nothing that is meant for
+    faults.
     """
 
     def __init__(self, what: str = "The other side asks to slow down.", *, retry_after: float = 1.0) -> None:
         super().__init__(what)
-        self.retry_after = retry_after
+        # In this order: what is no number compares as false, and so becomes 0.
+        self.retry_after = min(LONGEST_RETRY_AFTER, max(0.0, retry_after))
 
 
 class Transient(JobError):

@@ -74,7 +74,7 @@ def test_checkpoints_are_written_to_a_dynamodb_too() -> None:
 
 def test_the_names_on_the_command_line_are_those_of_the_issue() -> None:
     of_runs = ["throughput", "planning", "import", "ledger", "contract", "packing"]
-    assert [*of_runs, "fan-out", "callbacks", "loops"] == list(BENCHMARKS)
+    assert [*of_runs, "fan-out", "callbacks", "loops", "orchestration"] == list(BENCHMARKS)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from trueup.clock import Clock
 from trueup.ledger import keys
 from trueup.ledger.table import Clause, Table, TransactionFailed, Write
+from trueup.model.base import cut
 from trueup.model.ledger import AuditEntry
+from trueup.model.result import LONGEST_MESSAGE
 
 
 class Audit:
@@ -31,6 +33,7 @@ class Audit:
     ) -> Write:
         """The write that belongs into the verb's own transaction."""
         at = self._clock.now()
+        why = cut(why, LONGEST_MESSAGE)
         entry = AuditEntry(at=at, who=who, verb=verb, subject=subject, why=why, before=before, after=after)
         return Write(
             keys.audit(run_id, at, self._unique()),
