@@ -266,7 +266,8 @@ class World:
         except RunClosed:
             child.at = "over"
             return
-        child.data["number"], child.at = {"launch": number}, "run"
+        asked_at = self.clock.now().isoformat().replace("+00:00", "Z")
+        child.data["number"], child.at = {"launch": number, "launchedAt": asked_at}, "run"
 
     def _accept(self, child: Child) -> None:
         child.answer = self.accept.handle(child.data)["answer"]
