@@ -16,6 +16,7 @@ from trueup.aws.ecs import Ecs
 from trueup.aws.executions import StateMachine
 from trueup.clock import SystemClock
 from trueup.handling.accept import Accepting
+from trueup.handling.api import Api, Services
 from trueup.handling.close import Closing
 from trueup.handling.plan import Planning
 from trueup.handling.settle import Settling
@@ -28,6 +29,7 @@ from trueup.model.job import JobFile
 from trueup.naming import Naming
 from trueup.settling import Settlement
 from trueup.starting import Starter
+from trueup.watching import Lists, Watch
 
 
 @cache
@@ -67,6 +69,14 @@ def closing() -> Closing:
 def sweeping() -> Sweeping:
     """For `sweep`."""
     return Sweeping(_ledger(), _settlement(), _executions(), closing())
+
+
+@cache
+def api() -> Api:
+    """For `api`."""
+    watch = Watch(_ledger(), _artifacts(), SystemClock())
+    lists = Lists(_ledger(), _artifacts())
+    return Api(Services(_ledger(), watch, lists, starting(), _jobs()))
 
 
 @cache
