@@ -13,6 +13,8 @@ from trueup.cli.output import Json, print_json, print_table
 
 RECORDS = ("read", "used", "skipped", "rejected", "produced", "written", "unchanged", "refused", "replayed")
 
+EXAMPLE = "trueup demo"
+
 
 def command(
     as_json: Json = False,

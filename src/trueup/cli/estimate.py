@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trueup.cli.options import read_keys, typed_params
 from trueup.cli.output import Json, print_json, print_table
-from trueup.errors import RequestError, UsageError
 
 if TYPE_CHECKING:
     from trueup.model.estimate import Estimate
-    from trueup.model.job import JobFile
+
+EXAMPLE = (
+    "trueup estimate flights-summary --from 2013-01-01 --to 2014-01-01 "
+    "--param bucket=my-flights --param table=my-table"
+)
 
 
 def command(
@@ -31,7 +35,7 @@ def command(
 
     found = find(catalogue(jobs), job)
     data: dict[str, Any] = {"job": job, "dryRun": dry_run}
-    data["params"] = read_params(found, param or [])
+    data["params"] = typed_params(found.parameters, param or [])
     if start is not None:
         data["from"] = start
     if end is not None:
@@ -43,35 +47,6 @@ def command(
         print_json(result.document())
     else:
         _print(result)
-
-
-def read_params(job: JobFile, options: list[str]) -> dict[str, Any]:
-    """The parameters of `--param name=value` options, as the job's schema types them."""
-    from trueup.planning import read_param
-
-    params: dict[str, Any] = {}
-    for option in options:
-        name, equals, text = option.partition("=")
-        if not equals or not name:
-            raise RequestError(
-                f"{option!r} is not a parameter.", remedy="Write it as name=value.", field="--param"
-            )
-        if name in params:
-            raise RequestError(f"{name} is given twice.", remedy="Give it once.", field="--param")
-        params[name] = read_param(job, name, text)
-    return params
-
-
-def read_keys(option: str) -> list[str]:
-    """The keys of a `--keys` option: `a,b,c`, or `@FILE` with one key a line."""
-    if not option.startswith("@"):
-        return [key for key in option.split(",") if key]
-    path = Path(option[1:])
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--keys: {path} cannot be read: {error}.", remedy="Give a text file.") from error
-    return [line.strip() for line in lines if line.strip()]
 
 
 def _print(result: Estimate) -> None:

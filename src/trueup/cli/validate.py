@@ -17,6 +17,8 @@ from trueup.errors import UsageError
 if TYPE_CHECKING:
     from trueup.model.job import JobFile
 
+EXAMPLE = "trueup validate containers/flights-summary"
+
 
 def command(
     paths: Annotated[

@@ -90,7 +90,9 @@ class Runs:
         """The run as it stands. Raises NotFound where there is none."""
         item = self._table.get(keys.run(run_id))
         if item is None:
-            raise NotFound(f"There is no run {run_id}.", remedy="Check the id.")
+            raise NotFound(
+                f"There is no run {run_id}.", remedy="Check the id; `trueup status` lists the runs."
+            )
         return Run.model_validate(item)
 
     def pin(self, run: Run, plan_key: str, plan_sha256: str, partitions: int) -> Run:
