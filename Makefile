@@ -4,21 +4,27 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+LAYER ?= build/layer
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench e2e lock clean
+.PHONY: help demo up test lint bench e2e layer lock clean
 
 help:
 	@echo "make demo   a year of real flights backfilled twice, with tasks killed on the way"
+	@echo "make up     the local stack, until Ctrl-C"
 	@echo "make test   lint, then all tests but the end-to-end ones"
 	@echo "make lint   ruff, mypy, import directions"
 	@echo "make bench  the benchmarks"
 	@echo "make e2e    the end-to-end tests"
+	@echo "make layer  build/layer for AWS: what the functions need"
 	@echo "make lock   write requirements/*.lock from pyproject.toml"
 	@echo "make clean  remove .venv and everything built"
 
 demo: $(READY)
 	$(BIN)/trueup demo
+
+up: $(READY)
+	$(BIN)/trueup up
 
 test: lint
 	$(BIN)/python -m pytest --ignore=tests/e2e
@@ -35,6 +41,15 @@ bench: $(READY)
 e2e: $(READY)
 	@if [ -d tests/e2e ]; then $(BIN)/python -m pytest tests/e2e; \
 	else echo "There are no end-to-end tests yet: tests/e2e is absent."; fi
+
+# For the functions' runtime, whatever this machine is; template.yaml names the same version and architecture.
+# The containers' lock: functions and containers run the same versions.
+layer: $(READY)
+	rm -rf $(LAYER)
+	$(BIN)/python -m pip install --quiet --require-hashes --only-binary=:all: --target $(LAYER)/python \
+	  --implementation cp --python-version 3.12 --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 \
+	  --platform manylinux2014_x86_64 -r requirements/worker.lock
+	$(BIN)/python -m trueup.local.packaging $(LAYER)
 
 lock: $(READY)
 	bash requirements/lock.sh $(LOCK_ARGS)

@@ -21,6 +21,7 @@ from trueup.handling.plan import Planning
 from trueup.handling.settle import Settling
 from trueup.handling.start import Starting
 from trueup.handling.sweep import Sweeping
+from trueup.handling.tasks import Tasks
 from trueup.ledger import Ledger
 from trueup.model.job import JobFile
 from trueup.model.ledger import Run
@@ -155,12 +156,12 @@ class World:
         settlement = Settlement(self.ledger, self.artifacts, self.acceptance)
         self.start = Starting(self.ledger, starter, self.steps, self.jobs)
         naming = Naming(self.ledger, self.artifacts)
-        network: dict[str, Any] = {"AwsvpcConfiguration": {}}
+        tasks = Tasks({"AwsvpcConfiguration": {}})
         self.plan = Planning(
-            self.ledger, starter, naming, self.ecs, self.jobs, "trueup", lambda prefix: [], network
+            self.ledger, starter, naming, self.ecs, self.jobs, "trueup", lambda prefix: [], tasks
         )
         self.accept = Accepting(self.ledger, self.artifacts, self.acceptance, self.ecs)
-        self.settle = Settling(self.ledger, self.artifacts, settlement, starter, network)
+        self.settle = Settling(self.ledger, self.artifacts, settlement, starter, tasks)
         self.close = Closing(self.ledger, settlement, self.steps)
         self.sweep = Sweeping(self.ledger, settlement, self.steps, self.close)
 

@@ -276,8 +276,8 @@ def test_without_an_address_or_credentials_it_says_what_to_set(
     assert "TRUEUP_API is not set. Set it to the stack's output Api" in capsys.readouterr().err
 
 
-ELSEWHERE = {"demo", "new", "validate", "estimate"}
-"""Their examples need no API: the demo is a test of `make e2e`, the others run below."""
+ELSEWHERE = {"demo", "up", "new", "validate", "estimate"}
+"""Their examples need no API: the first two are tests of `make e2e`, the others run below."""
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - ELSEWHERE))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -14,8 +15,9 @@ import pytest
 from moto import mock_aws
 
 from trueup.cli import app, main
-from trueup.jobfile import load
+from trueup.jobfile import catalogue, load
 from trueup.loading import load_class
+from trueup.requests import check_request
 from trueup.testing import LocalRun
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +50,13 @@ def test_the_readme_shows_code_by_line_20() -> None:
 def test_links_within_the_project_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_request_that_the_page_of_the_local_stack_shows_is_one() -> None:
+    page = (ROOT / "docs" / "local-stack.md").read_text()
+    shown = json.loads(page.partition("--payload '")[2].partition("'")[0])
+    job, request, _ = check_request(shown, catalogue(ROOT))
+    assert ("flights-summary", "first") == (job.name, request.request_id)
 
 
 def test_the_commands_of_the_readme_for_a_job_of_ones_own_work(
@@ -93,8 +102,16 @@ def test_every_command_that_a_text_names_is_there() -> None:
 def test_every_module_that_a_text_says_to_run_can_be_run() -> None:
     said = named(r"python -m (trueup[a-z_.]*[a-z])")
 
-    assert {} == {name: files for name, files in said.items() if not find_spec(f"{name}.__main__")}
+    assert {} == {name: files for name, files in said.items() if not runs_as_a_program(name)}
     assert "trueup.worker" in said
+
+
+def runs_as_a_program(module: str) -> bool:
+    """Whether `python -m` does something with a module, or with a package."""
+    found = find_spec(module)
+    if found is None or found.submodule_search_locations is not None:
+        return found is not None and find_spec(f"{module}.__main__") is not None
+    return found.origin is not None and '__name__ == "__main__"' in Path(found.origin).read_text()
 
 
 def test_every_target_of_make_that_a_text_names_is_there() -> None:

@@ -13,7 +13,7 @@ from trueup.testing import ManualClock
 from trueup.worker import Exit
 from trueup.worker import main as worker_main
 from trueup.worker.callback import tell
-from trueup.worker.heart import CALLBACK_SECONDS, Heart
+from trueup.worker.heart import Heart
 
 from .worker_cases import job_of, last, run_of, step_until
 
@@ -65,11 +65,29 @@ def test_the_heart_tells_the_state_now_and_then() -> None:
         follow=lambda _: None,
         no_progress=lambda _: None,
         callback=state,
+        callback_seconds=30,
     )
-    for seconds in (0, 10, 10, CALLBACK_SECONDS - 20, 10):
+    for seconds in (0, 10, 10, 10, 10):
         clock.pass_(seconds)
         heart.beat()
     assert ["beat", "beat"] == state.heard
+
+
+@pytest.mark.parametrize(("waits", "told", "beats"), [(None, 30, 10), ("300", 30, 10), ("15", 1.5, 1.5)])
+def test_a_task_gives_ten_words_in_the_time_that_its_state_waits_for_one(
+    monkeypatch: pytest.MonkeyPatch, waits: str | None, told: float, beats: float
+) -> None:
+    run = run_of(job_of())
+    step_until(run, "registered")
+    order = last(run).worker._order
+    monkeypatch.setattr(worker_main, "who_am_i", lambda environment: None)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "us-east-1")
+    environment = {"TRUEUP_TABLE": "t", "TRUEUP_BUCKET": "b"}
+    if waits is not None:
+        environment["TRUEUP_HEARTBEAT_SECONDS"] = waits
+    tools = worker_main.make_tools(environment, last(run).control, order.job, order.phase)
+    assert (told, beats) == (tools.callback_seconds, tools.beat_seconds)
 
 
 def test_a_task_that_cannot_begin_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

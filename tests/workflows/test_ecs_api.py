@@ -389,7 +389,8 @@ def test_nothing_is_left_when_the_stack_is_gone(how: str) -> None:
         below = holder.children(recursive=True)
         nursery = next(process for process in below if "_nursery.py" in " ".join(process.cmdline()))
         tasks = nursery.children(recursive=True)
-        assert ["sh", "sleep"] == [process.name() for process in tasks]
+        # The shell and its child, which may not have become `sleep` yet.
+        assert 2 == len(tasks)
         if how == "SIGKILL of the nursery":
             nursery.send_signal(signal.SIGKILL)
         elif how == "SIGKILL":

@@ -116,8 +116,8 @@ def test_refusals_are_boto3_s_exceptions(sfn: Any) -> None:
         create(sfn, "no", {"StartAt": "A", "States": {"A": {"Type": "Nope"}}})
     with pytest.raises(errors.InvalidToken):
         sfn.send_task_success(taskToken="no", output="{}")
-    with pytest.raises(ClientError, match="DeleteStateMachineVersion is not implemented"):
-        sfn.delete_state_machine_version(stateMachineVersionArn="arn:x")
+    with pytest.raises(ClientError, match=r"1 validation error detected: Value 'n{81}' at 'name'"):
+        create(sfn, "n" * 81, PASS)
 
 
 def test_machines_are_listed_in_pages_tagged_and_deleted(sfn: Any) -> None:
@@ -132,6 +132,25 @@ def test_machines_are_listed_in_pages_tagged_and_deleted(sfn: Any) -> None:
     sfn.delete_state_machine(stateMachineArn=arns[0])
     with pytest.raises(sfn.exceptions.StateMachineDoesNotExist):
         sfn.describe_state_machine(stateMachineArn=arns[0])
+
+
+def test_versions_and_aliases_are_published_started_and_deleted(sfn: Any) -> None:
+    arn = create(sfn, "versioned", PASS)
+    version = sfn.publish_state_machine_version(stateMachineArn=arn, description="first")
+    routing = [{"stateMachineVersionArn": version["stateMachineVersionArn"], "weight": 100}]
+    alias = sfn.create_state_machine_alias(name="live", routingConfiguration=routing)["stateMachineAliasArn"]
+    ended = finish(sfn, alias)
+    assert ("SUCCEEDED", alias) == (ended["status"], ended["stateMachineAliasArn"])
+    assert version["stateMachineVersionArn"] == ended["stateMachineVersionArn"]
+    assert [alias] == [
+        one["stateMachineAliasArn"]
+        for one in sfn.list_state_machine_aliases(stateMachineArn=arn)["stateMachineAliases"]
+    ]
+    with pytest.raises(sfn.exceptions.ConflictException):
+        sfn.delete_state_machine_version(stateMachineVersionArn=version["stateMachineVersionArn"])
+    sfn.delete_state_machine_alias(stateMachineAliasArn=alias)
+    sfn.delete_state_machine_version(stateMachineVersionArn=version["stateMachineVersionArn"])
+    assert [] == sfn.list_state_machine_versions(stateMachineArn=arn)["stateMachineVersions"]
 
 
 def test_an_execution_is_stopped_and_listed_by_its_status(sfn: Any) -> None:

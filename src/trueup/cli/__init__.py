@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trueup.cli import audit, demo, estimate, jobs, new, partitions, rejects, start, status, validate
+from trueup.cli import audit, demo, estimate, jobs, new, partitions, rejects, start, status, up, validate
 from trueup.cli.exits import DONE, FAILED, INTERRUPTED, USAGE
 from trueup.errors import TrueupError, UsageError
 
@@ -24,6 +24,7 @@ app = typer.Typer(
 
 # One line a command, in the order in which a person needs them.
 COMMANDS: Mapping[str, Any] = {
+    "up": up,
     "demo": demo,
     "new": new,
     "validate": validate,

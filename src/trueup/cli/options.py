@@ -8,6 +8,8 @@ from typing import Any
 
 from trueup.errors import RequestError, UsageError
 
+MOST_FILE_BYTES = 2**20
+
 
 def typed_params(schema: Mapping[str, Any], options: list[str]) -> dict[str, Any]:
     """The parameters of `--param name=value` options, as a job's schema types them."""
@@ -32,7 +34,19 @@ def read_keys(option: str) -> list[str]:
         return [key for key in option.split(",") if key]
     path = Path(option[1:])
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--keys: {path} cannot be read: {error}.", remedy="Give a text file.") from error
+        with path.open("rb") as file:
+            data = file.read(MOST_FILE_BYTES + 1)
+        lines = data.decode("utf-8").splitlines()
+    except OSError as error:
+        raise _unread(path, error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise _unread(path, "it is no text in UTF-8") from error
+    except ValueError as error:
+        raise _unread(path, str(error)) from error
+    if len(data) > MOST_FILE_BYTES:
+        raise _unread(path, f"it is larger than {MOST_FILE_BYTES:,} bytes")
     return [line.strip() for line in lines if line.strip()]
+
+
+def _unread(path: Path, why: str) -> UsageError:
+    return UsageError(f"--keys: {path} cannot be read: {why}.", remedy="Give a text file, one key a line.")

@@ -14,6 +14,11 @@ _WIDE = 1_000
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 
+def say(line: str, *, aside: bool = False) -> None:
+    """Print a line at once and whole, from any thread; `aside` on standard error."""
+    print(f"{line}\n", end="", file=sys.stderr if aside else sys.stdout, flush=True)
+
+
 def print_json(document: Any) -> None:
     """Print a JSON document on one line, so that a script can take the last line of any command."""
     print(json.dumps(document, ensure_ascii=False))

@@ -25,8 +25,11 @@ class Accepting:
     acceptance: Acceptance
     endings: Endings
 
-    def handle(self, event: Mapping[str, Any]) -> dict[str, str]:
-        """Accept the launch of `{order, number, ended}`. Raises StoreUnavailable, Stale."""
+    def handle(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Accept the launch of `{order, number, ended}`: what next and, where it is `again`, after how long.
+
+        Raises StoreUnavailable, Stale.
+        """
         launch = _launch(event)
         ended = self._asked(launch, ended_of(event["ended"]))
         answer = self.acceptance.accept(launch, ended)
@@ -38,7 +41,8 @@ class Accepting:
                 how=_told(ended),
                 answer=answer.value,
             )
-        return {"answer": answer.value}
+        pause = self.acceptance.pause(launch) if answer is Answer.AGAIN else 0
+        return {"answer": answer.value, "seconds": pause}
 
     def _asked(self, launch: Launch, ended: Ended) -> Ended:
         """Where nobody told how the task ended (a timeout, a lost word), the platform is asked."""

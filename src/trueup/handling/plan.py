@@ -9,7 +9,7 @@ from typing import Any
 from trueup.errors import RequestError, RunClosed
 from trueup.handling.ends import ended_of
 from trueup.handling.moves import Move, beginning, enter, leave, name, settle
-from trueup.handling.tasks import task_input
+from trueup.handling.tasks import Tasks
 from trueup.jobfile import find
 from trueup.ledger import Ledger
 from trueup.model.job import JobFile
@@ -28,7 +28,7 @@ Listing = Callable[[str], Iterable[tuple[str, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """Plans runs. `stack` is the prefix of the task definitions' families, `network` where ECS puts tasks."""
+    """Plans runs. `stack` is the prefix of the task definitions' families."""
 
     ledger: Ledger
     starter: Starter
@@ -37,7 +37,7 @@ class Planning:
     jobs: Mapping[str, JobFile]
     stack: str
     listing: Listing
-    network: Mapping[str, Any]
+    tasks: Tasks
 
     def handle(self, event: Mapping[str, Any]) -> Move:
         """Plan the run of `{runId, generation}`. Raises StoreUnavailable, Stale, TrueupError.
@@ -73,7 +73,7 @@ class Planning:
             if named is not None:
                 return self._planned(run, brief, named)
             tries = Tries.model_validate(told["tries"]).after(ended_of(event["ended"]))
-        task = task_input(brief.job, brief.read_code, self.network)
+        task = self.tasks.input(brief.job, brief.read_code)
         return name(self.naming.order(run, brief), task, tries)
 
     def _planned(self, run: Run, brief: Brief, named: Named) -> Move:

@@ -11,7 +11,7 @@ from trueup.artifacts.store import place
 from trueup.errors import LockHeld, RunClosed
 from trueup.handling import moves
 from trueup.handling.moves import DISPATCHES, Move, Position
-from trueup.handling.tasks import task_input
+from trueup.handling.tasks import Tasks
 from trueup.ledger import Ledger
 from trueup.model.ledger import Run
 from trueup.model.plan import Dispatch
@@ -22,13 +22,13 @@ from trueup.starting import Starter
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """Settles phases and hands out what is left. `network` is where ECS puts the tasks."""
+    """Settles phases and hands out what is left."""
 
     ledger: Ledger
     artifacts: Artifacts
     settlement: Settlement
     starter: Starter
-    network: Mapping[str, Any]
+    tasks: Tasks
 
     def handle(self, event: Mapping[str, Any]) -> Move:
         """Settle the phase of `{runId, generation, at}`. Raises StoreUnavailable, Stale: call it again."""
@@ -83,7 +83,7 @@ class Settling:
                 "planKey": run.plan_key,
                 "planSha256": run.plan_sha256,
             },
-            "task": task_input(plan.job, plan.code(dispatch.phase), self.network),
+            "task": self.tasks.input(plan.job, plan.code(dispatch.phase)),
             "dispatch": {"bucket": bucket, "key": key, "versionId": store.version(dispatch.slices_key)},
             "results": {"bucket": bucket, "prefix": f"runs/{run.run_id}/{dispatch.phase.value}/map"},
             "maxConcurrency": run.limits.max_concurrency,

@@ -6,8 +6,8 @@ import os
 import random
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
+import trueup
 from trueup.accepting import Acceptance
 from trueup.artifacts import Artifacts
 from trueup.artifacts.s3 import S3Store, connect_s3, list_sizes
@@ -22,6 +22,7 @@ from trueup.handling.plan import Planning
 from trueup.handling.settle import Settling
 from trueup.handling.start import Starting
 from trueup.handling.sweep import Sweeping
+from trueup.handling.tasks import Tasks
 from trueup.jobfile import read_catalogue
 from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable, connect_dynamodb
@@ -44,7 +45,7 @@ def planning() -> Planning:
     listing = partial(list_sizes, connect_s3())
     naming = Naming(_ledger(), _artifacts())
     stack = os.environ["TRUEUP_STACK"]
-    return Planning(_ledger(), _starter(), naming, _ecs(), _jobs(), stack, listing, _network())
+    return Planning(_ledger(), _starter(), naming, _ecs(), _jobs(), stack, listing, _tasks())
 
 
 @cache
@@ -56,7 +57,7 @@ def accepting() -> Accepting:
 @cache
 def settling() -> Settling:
     """For `settle`."""
-    return Settling(_ledger(), _artifacts(), _settlement(), _starter(), _network())
+    return Settling(_ledger(), _artifacts(), _settlement(), _starter(), _tasks())
 
 
 @cache
@@ -101,7 +102,8 @@ def _executions() -> StateMachine:
 
 @cache
 def _jobs() -> dict[str, JobFile]:
-    return read_catalogue(Path(os.environ["TRUEUP_CATALOGUE"]).read_bytes())
+    # The layer carries it beside the package, wherever the layer is.
+    return read_catalogue((Path(trueup.__file__).parents[1] / "catalogue.json").read_bytes())
 
 
 def _starter() -> Starter:
@@ -116,10 +118,10 @@ def _settlement() -> Settlement:
     return Settlement(_ledger(), _artifacts(), _acceptance())
 
 
-def _network() -> dict[str, Any]:
+def _tasks() -> Tasks:
     vpc = {
         "Subnets": os.environ["TRUEUP_SUBNETS"].split(","),
         "SecurityGroups": os.environ["TRUEUP_SECURITY_GROUPS"].split(","),
         "AssignPublicIp": os.environ["TRUEUP_PUBLIC_IP"],
     }
-    return {"AwsvpcConfiguration": vpc}
+    return Tasks({"AwsvpcConfiguration": vpc}, int(os.environ["TRUEUP_HEARTBEAT_SECONDS"]))

@@ -224,6 +224,7 @@ def _again(item: PartitionItem) -> dict[str, Any]:
     cleared: dict[str, Any] = {
         "status": _P.PENDING.value,
         "takes": 0,
+        "idle": 0,
         "faults": 0,
         "entry": None,
         "error": None,

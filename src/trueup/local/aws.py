@@ -10,7 +10,7 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,6 +44,10 @@ SETTINGS = {
     # With an engine in reach it removes the containers of every other MiniStack on the machine.
     "DOCKER_HOST": "unix:///nonexistent/docker.sock",
 }
+
+
+Connect = Callable[[str], Any]
+"""Gives a client of a service, by boto3's name for it."""
 
 
 @contextmanager
@@ -93,6 +97,11 @@ def client(service: str, endpoint: str, **options: Any) -> Any:
     credentials = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": REGION}
     # A session of its own: the default one is shared, and building clients from it is not thread-safe.
     return boto3.session.Session(**credentials).client(service, endpoint_url=endpoint, **options)
+
+
+def connector(endpoint: str) -> Connect:
+    """Clients of everything that one endpoint serves."""
+    return lambda service: client(service, endpoint)
 
 
 def _require_ministack() -> None:

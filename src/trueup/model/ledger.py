@@ -98,6 +98,7 @@ class PartitionItem(Value):
     skipped: dict[str, int] = Field(default_factory=dict)
     replayed: Count = 0
     takes: Count = 0
+    idle: Count = 0
     took_over: bool = False
     forgiven: Count = 0
     faults: Count = 0

@@ -30,6 +30,7 @@ MOST_PARTITIONS = 1_000_000
 LOCK_BYTES = 16_384
 """More names than this do not fit the lock's item beside other holders; it then covers everything."""
 
+_MOST_DAYS = {"day": 1, "week": 7, "month": 31, "year": 366}
 _INTEGER = re.compile(r"-?[0-9]{1,38}")
 _RANGE = re.compile(r"(-?[0-9]{1,38})-(-?[0-9]{1,38})")
 
@@ -98,6 +99,7 @@ def date_bounds(settings: DatePartitions, request: Request) -> tuple[str, str]:
         return utc_text(low), utc_text(high)
     first, last = day_bound(start, settings.unit, "from"), day_bound(end, settings.unit, "to")
     _forward(first < last, start, end, empty=first == last)
+    check_count((last - first).days // _MOST_DAYS[settings.unit])
     return first.isoformat(), last.isoformat()
 
 
@@ -173,8 +175,18 @@ def text_ranges(settings: KeyRangePartitions, request: Request) -> list[tuple[st
 
 
 def text_label(low: str | None, high: str | None) -> str:
-    """How a range of text is written: `a..m`, with nothing on an open side."""
-    return f"{'' if low is None else low}..{'' if high is None else high}"
+    """How a range of text is written: `a..m`, with nothing on an open side.
+
+    Dots that could be taken for those between the bounds are quoted, so that no two ranges share a label.
+    """
+    return f"{_bound_label(low)}..{_bound_label(high)}"
+
+
+def _bound_label(bound: str | None) -> str:
+    text = bound or ""
+    if ".." in text or "%" in text or text.startswith(".") or text.endswith("."):
+        return text.replace("%", "%25").replace(".", "%2E")
+    return text
 
 
 def list_items(settings: ListPartitions, request: Request) -> list[str]:

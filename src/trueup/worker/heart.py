@@ -17,9 +17,6 @@ from trueup.worker.stopping import Control
 
 log = logging.getLogger("trueup.worker")
 
-# Step Functions takes 500 such heartbeats a second in all; a state waits for one for 300 s.
-CALLBACK_SECONDS = 30.0
-
 
 class Heart:
     """Beats for one registered task.
@@ -40,6 +37,7 @@ class Heart:
         follow: Callable[[Run], None],
         no_progress: Callable[[str], None],
         callback: Callback,
+        callback_seconds: float,
     ) -> None:
         self._ledger = ledger
         self._run_id = run_id
@@ -50,6 +48,7 @@ class Heart:
         self._follow = follow
         self._no_progress = no_progress
         self._callback = callback
+        self._callback_seconds = callback_seconds
         self._started = clock.monotonic()
         self._told: float | None = None
 
@@ -80,7 +79,7 @@ class Heart:
 
     def _tell(self) -> None:
         now = self._clock.monotonic()
-        if self._told is None or now - self._told >= CALLBACK_SECONDS:
+        if self._told is None or now - self._told >= self._callback_seconds:
             self._told = now
             self._callback.beat()
 

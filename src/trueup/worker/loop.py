@@ -202,6 +202,7 @@ class Worker:
             follow=bench.pace.follow,
             no_progress=self._no_progress,
             callback=self._tools.callback,
+            callback_seconds=self._tools.callback_seconds,
         )
 
     def _work(self, bench: Bench, parts: list[Partition]) -> Iterator[Step]:

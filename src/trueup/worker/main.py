@@ -29,7 +29,7 @@ from trueup.worker.callback import Callback, NoCallback, tell
 from trueup.worker.loop import Worker, leave_now
 from trueup.worker.metrics import EmbeddedMetrics
 from trueup.worker.stopping import Control
-from trueup.worker.tools import CHECKPOINT_SECONDS, Identity, Tools
+from trueup.worker.tools import BEAT_SECONDS, CALLBACK_SECONDS, CHECKPOINT_SECONDS, Identity, Tools
 
 log = logging.getLogger("trueup.worker")
 
@@ -144,6 +144,8 @@ def make_tools(environment: Environment, control: Control, job: str, phase: Phas
     table, bucket = _needed(environment, "TRUEUP_TABLE"), _needed(environment, "TRUEUP_BUCKET")
     identity = who_am_i(environment)
     clock = SystemClock()
+    # Ten words in the time that the state waits for one.
+    word = _seconds(environment, "TRUEUP_HEARTBEAT_SECONDS", 10 * CALLBACK_SECONDS) / 10
     return Tools(
         ledger=Ledger(DynamoTable(connect_dynamodb(), table), clock),
         artifacts=Artifacts(S3Store(connect_s3(), bucket)),
@@ -152,6 +154,8 @@ def make_tools(environment: Environment, control: Control, job: str, phase: Phas
         control=control,
         metrics=EmbeddedMetrics({"job": job, "phase": phase.value}, clock),
         checkpoint_seconds=_seconds(environment, "TRUEUP_CHECKPOINT_SECONDS", CHECKPOINT_SECONDS),
+        beat_seconds=min(BEAT_SECONDS, word),
+        callback_seconds=word,
     )
 
 

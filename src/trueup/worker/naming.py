@@ -113,6 +113,7 @@ def _heart(
         follow=lambda run: None,
         no_progress=no_progress,
         callback=tools.callback,
+        callback_seconds=tools.callback_seconds,
     )
 
 

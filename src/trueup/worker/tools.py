@@ -18,6 +18,8 @@ from trueup.worker.stopping import Control
 
 CHECKPOINT_SECONDS = 3.0
 BEAT_SECONDS = 10.0
+# Step Functions takes 500 such words a second in all; a state waits for one for ten times as long.
+CALLBACK_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +54,4 @@ class Tools:
     callback: Callback = field(default_factory=NoCallback)
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     beat_seconds: float = BEAT_SECONDS
+    callback_seconds: float = CALLBACK_SECONDS

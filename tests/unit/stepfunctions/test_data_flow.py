@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
+
+from trueup.local.stepfunctions.errors import ApiError
 
 from .harness import Services, endless, execute, machine, passing
 
@@ -75,6 +80,32 @@ def test_a_variable_that_nobody_assigned_fails_the_state() -> None:
     assert "FAILED" == execute(machine(("A", passing(Parameters={"x.$": "$x"})))).status
 
 
+@pytest.mark.parametrize(
+    ("said", "states"),
+    [
+        ("'1st' is not a valid name of a variable", machine(("A", passing(Assign={"1st": 1})))),
+        ("'states' is not a valid name of a variable", machine(("A", passing(Assign={"states": 1})))),
+        (
+            "The variable 'v' is assigned in an outer scope already at /States/P/Branches/0/States/I/Assign",
+            machine(
+                ("A", passing(Assign={"v": 1})),
+                ("P", {"Type": "Parallel", "Branches": [machine(("I", passing(Assign={"v.$": "$"})))]}),
+            ),
+        ),
+    ],
+)
+def test_names_of_variables_are_checked_when_the_machine_is_created(said: str, states: Any) -> None:
+    # [dg:workflow-variables]
+    with pytest.raises(ApiError, match=re.escape(said)):
+        execute(states)
+
+
+def test_variables_assigned_at_once_take_256_kib_at_most() -> None:
+    # aws-facts section 1.7 [dg:workflow-variables].
+    state = passing(Assign={"a.$": "$", "b.$": "$"})
+    assert "States.DataLimitExceeded" == execute(machine(("A", state)), "x" * 150_000).error
+
+
 def test_a_fail_state_ends_the_execution_with_its_words() -> None:
     ran = execute(machine(("A", {"Type": "Fail", "Error": "Bad", "Cause": "because"})))
     assert ("FAILED", "Bad", "because") == (ran.status, ran.error, ran.cause)
@@ -89,6 +120,20 @@ def test_a_fail_state_takes_its_words_from_paths_and_functions() -> None:
 
 def test_succeed_ends_with_what_its_paths_select() -> None:
     assert 1 == execute(machine(("A", {"Type": "Succeed", "InputPath": "$.a"})), {"a": 1}).output
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("references a negative value: $.s == -1", -1),
+        ("does not reference an integer value: $.s == 1.5", 1.5),
+        ("does not reference an integer value: $.s == null", None),
+    ],
+)
+def test_seconds_at_a_path_are_a_whole_number(said: str, value: object) -> None:
+    ran = execute(machine(("W", {"Type": "Wait", "SecondsPath": "$.s"})), {"s": value})
+    assert "States.Runtime" == ran.error
+    assert str(ran.cause).endswith(f"The SecondsPath parameter {said}")
 
 
 @pytest.mark.parametrize(

@@ -60,13 +60,22 @@ def test_the_message_has_the_code_and_the_place_as_aws_writes_them() -> None:
         ("exactly one of Seconds", machine(("A", {"Type": "Wait"}))),
         ("exactly one comparison", machine(("A", {"Type": "Choice", "Default": "B", "Choices": [
             {"Variable": "$.v", "Next": "B"}]}), ("B", passing()))),
-        ("ExecutionType 'EXPRESS' is not implemented", machine(("A", {"Type": "Map", "ItemProcessor": {
-            "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
-            **machine(("B", passing()))}}))),
         ("InputType 'PARQUET' is not implemented; supported are JSON, JSONL, CSV",
          machine(("A", {"Type": "Map", "ItemReader": {
              "Resource": "arn:aws:states:::s3:getObject", "ReaderConfig": {"InputType": "PARQUET"}},
              "ItemProcessor": {"ProcessorConfig": {"Mode": "DISTRIBUTED"}, **machine(("B", passing()))}}))),
+        ("State 'A' (Pass): QueryLanguage 'JSONata' is not implemented; supported are JSONPath",
+         machine(("A", passing(QueryLanguage="JSONata")))),
+        ("Resource 'arn:aws:states:::lambda:invoke.sync' is not implemented; supported are",
+         machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke.sync"}))),
+        ("States.Uuid is not an intrinsic function; known are States.",
+         machine(("A", passing(Parameters={"id.$": "States.Uuid()"})))),
+        ("at /States/A/Parameters/id.$",
+         machine(("A", passing(Parameters={"id.$": "States.Uuid()"})))),
+        ("DUPLICATE_STATE_NAME: Duplicate State name: A at /States/M/ItemProcessor/States/A",
+         machine(("A", passing()), ("M", {"Type": "Map", "ItemProcessor": machine(("A", passing()))}))),
+        ("Duplicate State name: B at /States/P/Branches/1/States/B",
+         machine(("P", {"Type": "Parallel", "Branches": [machine(("B", passing()))] * 2}))),
         ("the field 'ToleratedFailureCount' is not supported",
          machine(("A", {"Type": "Map", "ToleratedFailureCount": 1,
                         "ItemProcessor": machine(("B", passing()))}))),
@@ -78,6 +87,28 @@ def test_a_definition_is_refused(said: str, definition: Any) -> None:
             parse_definition("{")
     else:
         assert said in problems(definition)
+
+
+def test_a_state_that_is_written_twice_is_not_read_as_the_later_one() -> None:
+    twice = '{"StartAt": "A", "States": {"A": {"Type": "Succeed"}, "A": {"Type": "Fail"}}}'
+    with pytest.raises(DefinitionError, match="INVALID_JSON_DESCRIPTION: Duplicate field 'A'"):
+        parse_definition(twice)
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "resource"),
+    [
+        ("ItemReader", "arn:aws:states:::dynamodb:scan", "arn:aws:states:::s3:getObject"),
+        ("ResultWriter", "arn:aws:states:::sqs:sendMessage", "arn:aws:states:::s3:putObject"),
+    ],
+)
+def test_only_s3_is_read_and_written_by_a_map(field: str, given: str, resource: str) -> None:
+    processor = {"ProcessorConfig": {"Mode": "DISTRIBUTED"}, **machine(("B", passing()))}
+    definition = machine(("A", {"Type": "Map", field: {"Resource": given}, "ItemProcessor": processor}))
+    told = problems(definition)
+    assert "State 'A' (Map)" in told
+    assert f"'{given}' is not implemented; supported" in told
+    assert resource in told
 
 
 def test_every_problem_is_told_at_once() -> None:

@@ -71,13 +71,31 @@ def test_random_numbers_reach_their_start_and_not_their_end_and_repeat_with_a_se
         "States.Format('{}')",
         "States.Hash('x', 'SHA-3')",
         "States.ArrayLength($.name)",
-        "States.ArrayLength($.missing)",
     ],
 )
 def test_wrong_arguments_are_an_intrinsic_failure(text: str) -> None:
     with pytest.raises(EvaluationError) as raised:
         evaluate(text)
     assert "States.IntrinsicFailure" == raised.value.error
+
+
+def test_an_argument_that_is_not_there_is_named_with_the_input() -> None:
+    with pytest.raises(EvaluationError) as raised:
+        parse_call("States.ArrayLength($.missing)").evaluate(Scope({"a": 1}, dict, Variables(), Chance(1)))
+    assert "States.Runtime" == raised.value.error
+    assert (
+        "The function 'States.ArrayLength($.missing)' had the following error: The JsonPath argument for the "
+        "field '$.missing' could not be found in the input '{\"a\":1}'" == raised.value.message
+    )
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [(3, "States.MathAdd(1.5, 1)"), (-1, "States.MathAdd(-1.5, 0)"), (2, "States.MathAdd(1.4, 1)")],
+)
+def test_fractions_are_rounded_to_the_nearest_whole_number(expected: int, text: str) -> None:
+    # [dg:intrinsic-functions]: States.MathAdd.
+    assert expected == evaluate(text)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The process that is parent to all tasks: it forks them, tells how they end, and outlives none of them.
 
-Run by path with `python -P`, and a JSON list of what to import first: modules, or paths of scripts.
+Run by path with `python -P`, a JSON list of what to import first (modules, or paths of scripts), and, where
+there is one, a folder to remove at the end.
 Standard input is one end of a socket pair. Orders come in and news go out on it, a JSON object a line:
 
     {"do": "start", "name", "argv", "folder", "environment", "log"}   ->  {"name", "pid"} or {"name", "error"}
@@ -25,6 +26,7 @@ import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -258,6 +260,8 @@ def main() -> None:
     finally:
         if order is None:
             nursery.end()
+            for folder in sys.argv[2:]:
+                shutil.rmtree(folder, ignore_errors=True)
     if order is not None:
         line.close()
         become(order)

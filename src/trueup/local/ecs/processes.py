@@ -66,11 +66,13 @@ class NurseryProcess:
 class Nursery:
     """Starts and ends the nursery, gives it orders, and hears its news.
 
-    `warm` are the modules that it imports first; `log` takes what it says when it breaks.
+    `warm` are the modules that it imports first; `log` takes what it says when it breaks; `folder` is removed
+    at its end, however this process goes.
     """
 
-    def __init__(self, log: Path, warm: Sequence[str] = ()) -> None:
+    def __init__(self, log: Path, warm: Sequence[str] = (), folder: Path | None = None) -> None:
         self._log = log
+        self._folder = folder
         self._warm = tuple(warm)
         self._process: subprocess.Popen[bytes] | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -90,7 +92,7 @@ class Nursery:
         with theirs, self._log.open("ab") as log:
             # A session of its own: Ctrl-C in the terminal is for the stack, which then ends its tasks.
             self._process = subprocess.Popen(
-                [sys.executable, "-P", str(NURSERY), json.dumps(self._warm)],
+                [sys.executable, "-P", str(NURSERY), json.dumps(self._warm), *self._to_remove()],
                 stdin=theirs.fileno(),
                 stdout=log,
                 stderr=log,
@@ -99,6 +101,9 @@ class Nursery:
             )
         reader, self._writer = await asyncio.open_unix_connection(sock=ours)
         self._hearing = asyncio.create_task(self._hear(reader))
+
+    def _to_remove(self) -> list[str]:
+        return [] if self._folder is None else [str(self._folder)]
 
     async def start(self, order: Order) -> NurseryProcess:
         """Start a process. Raises CannotStart."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -25,12 +25,11 @@ from trueup.local.ecs.images import Images
 from trueup.local.ecs.names import DEFAULT_ACCOUNT, DEFAULT_REGION, Place
 from trueup.local.ecs.orders import Ordered
 from trueup.local.ecs.processes import Nursery
-from trueup.local.serving import Server, stop_soon
+from trueup.local.serving import Server, listen, stop_soon, url_of
 
 T = TypeVar("T")
 
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH", "SSL_CERT_FILE")
-BACKLOG = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,7 @@ class Ecs:
         self._do(lambda: self._fargate.orders.add(ordered))
 
     def harm(self, task: str, what: str) -> bool:
-        """Do one of HARMS to a task: kill, freeze, thaw, interrupt, lose, find. Raises ApiError."""
+        """Do one of HARMS to a task: kill, crash, freeze, thaw, interrupt, lose, find. Raises ApiError."""
         return self._do(lambda: harm(self._fargate, task, what))
 
     def log(self, task: str) -> str:
@@ -98,11 +97,11 @@ async def run(options: Options, logs: Path, started: Started) -> None:
 
     `started` is called with the server and with what tells it to stop (from any thread).
     """
-    nursery = Nursery(logs / "nursery.log", options.warm)
+    # A folder that is ours goes with the nursery, which outlives this process if only by a moment.
+    nursery = Nursery(logs / "nursery.log", options.warm, None if options.logs else logs)
     fargate = Fargate(_settings(options, logs, nursery))
-    listening = _listen(options)
-    host, port = listening.getsockname()[:2]
-    fargate.address = f"http://{host}:{port}"
+    listening = listen(options.host, options.port)
+    fargate.address = url_of(listening)
     server = Server(uvicorn.Config(make_app(fargate), log_config=None, access_log=False, lifespan="off"))
     loop = asyncio.get_running_loop()
     try:
@@ -130,18 +129,6 @@ def _settings(options: Options, logs: Path, nursery: Nursery) -> Settings:
         kept=options.kept,
         unseen=options.unseen,
     )
-
-
-def _listen(options: Options) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((options.host, options.port))
-        listening.listen(BACKLOG)
-    except OSError:
-        listening.close()
-        raise
-    return listening
 
 
 @contextmanager
@@ -177,5 +164,8 @@ def _logs(options: Options) -> Iterator[Path]:
         options.logs.mkdir(parents=True, exist_ok=True)
         yield options.logs
         return
-    with tempfile.TemporaryDirectory(prefix="trueup-ecs-") as folder:
-        yield Path(folder)
+    logs = Path(tempfile.mkdtemp(prefix="trueup-ecs-"))
+    try:
+        yield logs
+    finally:
+        shutil.rmtree(logs, ignore_errors=True)

@@ -32,6 +32,7 @@ class Activity:
     arn: str
     name: str
     created_at: float
+    tags: dict[str, str] = field(default_factory=dict)
     offers: deque[Offer] = field(default_factory=deque)
     more: asyncio.Condition = field(default_factory=asyncio.Condition)
 

@@ -13,7 +13,7 @@ from trueup.local.stepfunctions.clock import Clock
 from trueup.local.stepfunctions.errors import ApiError
 from trueup.local.stepfunctions.integrations.dispatch import Dispatch
 from trueup.local.stepfunctions.integrations.port import Calls
-from trueup.local.stepfunctions.machines import Machines, StateMachine
+from trueup.local.stepfunctions.machines import Machines
 from trueup.local.stepfunctions.mocking import MockConfiguration, Mocks
 from trueup.local.stepfunctions.names import check_name
 from trueup.local.stepfunctions.redriving import check_redrivable
@@ -22,6 +22,7 @@ from trueup.local.stepfunctions.running.map_run import MapRun
 from trueup.local.stepfunctions.status_events import Sink, status_event
 from trueup.local.stepfunctions.tokens import Tokens
 from trueup.local.stepfunctions.values import Document, from_text, too_large
+from trueup.local.stepfunctions.versions import Target, Versions, split
 
 DEFAULT_ACCOUNT = "000000000000"
 DEFAULT_REGION = "us-east-1"
@@ -51,6 +52,7 @@ class Engine:
         self.clock, self.chance = self.settings.clock, self.settings.chance
         self.tokens = Tokens(self.chance)
         self.machines = Machines(self.clock, self.chance, region, account)
+        self.versions = Versions(self.machines, self.clock, self.chance)
         self.activities = Activities(self.clock, region, account)
         self.executions: dict[str, Execution] = {}
         self.map_runs: dict[str, MapRun] = {}
@@ -74,24 +76,24 @@ class Engine:
     # What the API asks for.
 
     def start_execution(self, machine_arn: str, name: str | None, given: str | None) -> Execution:
-        """Start an execution of a machine, or of a mock case of it (`<arn>#<case>`).
+        """Start an execution of a machine, a version or an alias, or of a mock case of it (`<arn>#<case>`).
 
         Asked again with the same name and input while it runs, it gives the same execution; otherwise a name
         is taken for good (aws-facts section 1.9). Raises ApiError.
         """
         arn, _, case = machine_arn.partition("#")
-        machine = self.machines.find(arn)
-        mocks = self._mocks(machine.name, case) if case else None
+        target = self.versions.resolve(arn)
+        mocks = self._mocks(target.machine.name, case) if case else None
         text = "{}" if given is None else given
         document = _input(text)
         name = check_name(name) if name is not None else self.chance.uuid()
-        execution_arn = f"{arn.replace(':stateMachine:', ':execution:', 1)}:{name}"
+        execution_arn = f"{target.machine.arn.replace(':stateMachine:', ':execution:', 1)}:{name}"
         existing = self.executions.get(execution_arn)
         if existing is not None:
             if existing.status == RUNNING and existing.input.text == text:
                 return existing
             raise ApiError("ExecutionAlreadyExists", f"Execution Already Exists: '{execution_arn}'")
-        return self._begin(machine, execution_arn, document, mocks)
+        return self._begin(target, execution_arn, document, mocks)
 
     def find_execution(self, arn: str) -> Execution:
         """An execution. Raises ApiError (ExecutionDoesNotExist)."""
@@ -101,8 +103,17 @@ class Engine:
         return found
 
     def executions_of(self, machine_arn: str) -> list[Execution]:
-        """The executions of a machine, newest first; children of its Map Runs are not among them."""
-        return list(reversed(self._by_machine.get(machine_arn, {}).values()))
+        """The executions of a machine, or of one version or alias of it, newest first.
+
+        Children of its Map Runs are not among them.
+        """
+        arn, qualifier = split(machine_arn)
+        found = reversed(self._by_machine.get(arn, {}).values())
+        return [
+            execution
+            for execution in found
+            if qualifier is None or machine_arn in (execution.origin.version_arn, execution.origin.alias_arn)
+        ]
 
     def find_map_run(self, arn: str) -> MapRun:
         """A Map Run. Raises ApiError (ResourceNotFound)."""
@@ -111,13 +122,18 @@ class Engine:
             raise ApiError("ResourceNotFound", f"Resource not found: '{arn}'")
         return found
 
-    def redrive(self, arn: str) -> Execution:
+    def redrive(self, arn: str, token: str | None = None) -> Execution:
         """Go on with an execution at the state that did not succeed. Raises ApiError.
 
-        Children are redriven by redriving their parent (aws-facts section 1.4).
+        Children are redriven by redriving their parent, and a request that comes again with one of the
+        last ten client tokens has no effect (aws-facts section 1.4).
         """
         execution = self.find_execution(arn)
+        if token is not None and token in execution.redrive_tokens:
+            return execution
         check_redrivable(execution)
+        if token is not None:
+            execution.redrive_tokens.append(token)
         execution.resume()
         return execution
 
@@ -137,9 +153,16 @@ class Engine:
 
     # What executions ask for.
 
-    def _begin(self, machine: StateMachine, arn: str, document: Document, mocks: Mocks | None) -> Execution:
-        origin = Origin(machine.arn, machine.name, machine.role_arn)
-        execution = Execution(self._services, arn, machine.machine, document, origin, mocks)
+    def _begin(self, target: Target, arn: str, document: Document, mocks: Mocks | None) -> Execution:
+        machine, revision = target.machine, target.revision
+        origin = Origin(
+            machine.arn,
+            machine.name,
+            revision.role_arn,
+            version_arn=target.version_arn,
+            alias_arn=target.alias_arn,
+        )
+        execution = Execution(self._services, arn, revision.machine, document, origin, mocks)
         self._adopt(execution)
         self._by_machine.setdefault(machine.arn, {})[arn] = execution
         execution.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -68,8 +69,10 @@ def _whole(value: Json) -> int:
     if is_integer(value):
         return int(value)
     if is_number(value):
-        # A fraction is rounded to the nearest whole number ([dg:intrinsic-functions]: States.MathAdd).
-        return int(value + 0.5 if value >= 0 else value - 0.5)
+        # A fraction is rounded to the nearest whole number ([dg:intrinsic-functions]: States.MathAdd);
+        # halves go up, as in Java.
+        rounded: int = math.floor(value + 0.5)
+        return rounded
     raise FunctionError(f"{to_text(value)} is not an integer")
 
 
@@ -127,8 +130,10 @@ def _get_item(_: Chance, values: Sequence[Json]) -> Json:
 
 
 def _unique(_: Chance, values: Sequence[Json]) -> Json:
-    seen = {_identity(item): item for item in reversed(_array(values[0]))}
-    return list(reversed(seen.values()))
+    seen: dict[str, Json] = {}
+    for item in _array(values[0]):
+        seen.setdefault(_identity(item), item)
+    return list(seen.values())
 
 
 def _identity(value: Json) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -54,19 +55,23 @@ def _answer(value: Json) -> Json:
 
 
 class History:
-    """Events of an execution. Once closed it takes no more; what is still running is on its way out."""
+    """Events of one life of an execution. Once closed it takes no more, and cuts off who still writes."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self.events: list[Event] = []
+    def __init__(self, now: Callable[[], float], events: list[Event] | None = None) -> None:
+        self.events: list[Event] = [] if events is None else events
         self.closed = False
         self._now = now
 
     def add(
         self, kind: str, previous: int, field: str | None = None, details: Mapping[str, Json] | None = None
     ) -> int:
-        """Note an event, and give its number. Raises HistoryFull when only the last one would fit."""
+        """Note an event, and give its number.
+
+        Raises HistoryFull when only the last one would fit, CancelledError where the execution has ended:
+        whoever has not heard of it yet must not go on and leave no trace.
+        """
         if self.closed:
-            return previous
+            raise CancelledError
         if len(self.events) >= MAX_EVENTS - 1:
             raise HistoryFull
         return self._append(kind, previous, field, details or {})
@@ -77,9 +82,9 @@ class History:
             self._append(kind, previous, field, details)
             self.closed = True
 
-    def reopen(self) -> None:
-        """Take events again: the execution is redriven."""
-        self.closed = False
+    def reopened(self) -> History:
+        """The same events for the next life of a redriven execution."""
+        return History(self._now, self.events)
 
     @property
     def last(self) -> int:

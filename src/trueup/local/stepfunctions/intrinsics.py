@@ -14,7 +14,7 @@ from trueup.local.stepfunctions.errors import EvaluationError, Missing
 from trueup.local.stepfunctions.functions import FUNCTIONS, FunctionError, Literal
 from trueup.local.stepfunctions.paths import Path, parse_path
 from trueup.local.stepfunctions.scope import Scope
-from trueup.local.stepfunctions.values import Json
+from trueup.local.stepfunctions.values import Json, to_text
 
 _NAME = re.compile(r"\s*(States\.\w+)\s*\(")
 _STRING = re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL)
@@ -30,6 +30,14 @@ MAX_DEPTH = 10
 Argument = Callable[[Scope], Json]
 
 
+class _MissingArgument(Exception):
+    """A path among the arguments finds nothing."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A function with its arguments."""
@@ -39,8 +47,16 @@ class Call:
     arguments: tuple[Argument, ...]
 
     def evaluate(self, scope: Scope) -> Json:
-        """What the function gives. Raises EvaluationError (States.IntrinsicFailure)."""
-        values = [argument(scope) for argument in self.arguments]
+        """What the function gives. Raises EvaluationError: States.IntrinsicFailure, or States.Runtime where
+        an argument's path finds nothing.
+        """
+        try:
+            values = [argument(scope) for argument in self.arguments]
+        except _MissingArgument as missing:
+            raise EvaluationError(
+                f"The function '{self.text}' had the following error: The JsonPath argument for the field "
+                f"'{missing.path}' could not be found in the input '{to_text(scope.data)}'"
+            ) from missing
         try:
             return FUNCTIONS[self.name].apply(scope.chance, values)
         except FunctionError as error:
@@ -127,9 +143,7 @@ def _reader(path: Path) -> Argument:
         try:
             return path.find(scope)
         except Missing as missing:
-            raise EvaluationError(
-                f"Invalid path '{path.text}' : {missing}", error="States.IntrinsicFailure"
-            ) from missing
+            raise _MissingArgument(path.text) from missing
 
     return read
 

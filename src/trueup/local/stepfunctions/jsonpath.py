@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from trueup.local.stepfunctions import jsonfilters
@@ -144,11 +144,13 @@ class Query:
 
     steps: tuple[Step, ...]
     function: str | None = None
+    definite: bool = field(init=False)
+    """Whether the path names exactly one node."""
 
-    @property
-    def definite(self) -> bool:
-        """Whether the path names exactly one node."""
-        return all(isinstance(step, Key | Index) for step in self.steps)
+    def __post_init__(self) -> None:
+        """Look at the steps once: paths are evaluated often."""
+        definite = all(isinstance(step, Key | Index) for step in self.steps)
+        object.__setattr__(self, "definite", definite)
 
     def keys(self) -> tuple[str | int, ...] | None:
         """The steps as keys and indexes; None where the path is not a reference path."""
@@ -218,8 +220,8 @@ def _dotted(text: str, position: int, steps: list[Step]) -> tuple[int, str | Non
     if text.startswith(".", position):
         steps.append(Descend())
         position += 1
-        if text.startswith("[", position):
-            return position, None
+    if text.startswith("[", position):
+        return position, None  # `$.['a']` is `$['a']`
     if text.startswith("*", position):
         steps.append(Wildcard())
         return position + 1, None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from trueup.local.stepfunctions.chance import Chance
 from trueup.local.stepfunctions.clock import Clock
@@ -12,7 +13,20 @@ from trueup.local.stepfunctions.model import Machine
 from trueup.local.stepfunctions.parsing import parse_definition
 from trueup.local.stepfunctions.values import Json
 
-MAX_TAGS = 50
+if TYPE_CHECKING:
+    from trueup.local.stepfunctions.versions import Alias, Version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """What an update changes and a version keeps. `id` is None until the first update."""
+
+    role_arn: str
+    definition: str
+    machine: Machine
+    logging: Json = None
+    tracing: Json = None
+    id: str | None = None
 
 
 @dataclass(slots=True)
@@ -21,20 +35,14 @@ class StateMachine:
 
     arn: str
     name: str
-    role_arn: str
-    definition: str
-    machine: Machine
     created_at: float
     updated_at: float
-    logging: Json = None
-    tracing: Json = None
-    revision_id: str | None = None
-    """None until the first update."""
+    revision: Revision
     tags: dict[str, str] = field(default_factory=dict)
-
-    def same(self, role_arn: str, definition: str) -> bool:
-        """Whether a request would create this very machine."""
-        return (self.role_arn, self.definition) == (role_arn, definition)
+    versions: dict[int, Version] = field(default_factory=dict)
+    aliases: dict[str, Alias] = field(default_factory=dict)
+    last_version: int = 0
+    """The number of the newest version, deleted ones included: numbers are not given twice."""
 
 
 class Machines:
@@ -47,70 +55,51 @@ class Machines:
         self._by_arn: dict[str, StateMachine] = {}
 
     def create(self, name: str, definition: str, role_arn: str, **settings: Json) -> StateMachine:
-        """A new machine, or the one that a like request made. Raises ApiError."""
+        """A new machine, or the one that a like request made. `settings` are logging and tracing.
+
+        Raises ApiError.
+        """
         arn = self._prefix + name
         existing = self._by_arn.get(arn)
         if existing is not None:
-            if existing.same(role_arn, definition):
+            if (existing.revision.role_arn, existing.revision.definition) == (role_arn, definition):
                 return existing
             raise ApiError("StateMachineAlreadyExists", f"State Machine Already Exists: '{arn}'")
         now = self._clock.now()
         machine = compile_definition(definition)
-        made = StateMachine(arn, name, role_arn, definition, machine, now, now, **settings)
-        self._by_arn[arn] = made
+        revision = Revision(role_arn=role_arn, definition=definition, machine=machine, **settings)
+        made = self._by_arn[arn] = StateMachine(arn, name, now, now, revision)
         return made
 
-    def update(
-        self, arn: str, *, definition: str | None, role_arn: str | None, settings: Json
-    ) -> StateMachine:
-        """Change a machine for the executions to come. Raises ApiError."""
+    def update(self, arn: str, *, definition: str | None, settings: Mapping[str, Json]) -> StateMachine:
+        """Change a machine for the executions to come. `settings` are fields of Revision. Raises ApiError."""
         found = self.find(arn)
+        changes = dict(settings)
         if definition is not None:
-            found.machine, found.definition = compile_definition(definition), definition
-        if role_arn is not None:
-            found.role_arn = role_arn
-        for name, value in settings.items():
-            setattr(found, name, value)
-        found.updated_at, found.revision_id = self._clock.now(), self._chance.uuid()
+            changes |= {"machine": compile_definition(definition), "definition": definition}
+        found.revision = replace(found.revision, **changes, id=self._chance.uuid())
+        found.updated_at = self._clock.now()
         return found
 
     def delete(self, arn: str) -> None:
-        """Forget a machine; one that is not there is forgotten already."""
+        """Forget a machine with its versions and aliases; one that is not there is forgotten already."""
         self._by_arn.pop(arn, None)
 
     def find(self, arn: str) -> StateMachine:
-        """A machine. Raises ApiError (StateMachineDoesNotExist)."""
+        """A machine by its own ARN. Raises ApiError (StateMachineDoesNotExist)."""
         found = self._by_arn.get(arn)
         if found is None:
-            raise ApiError("StateMachineDoesNotExist", f"State Machine Does Not Exist: '{arn}'")
+            raise no_machine(arn)
         return found
 
     def all(self) -> list[StateMachine]:
         """All machines by name."""
         return sorted(self._by_arn.values(), key=lambda machine: machine.name)
 
-    def tag(self, arn: str, tags: Mapping[str, str]) -> None:
-        """Add tags. Raises ApiError."""
-        found = self._tagged(arn)
-        if len({**found.tags, **tags}) > MAX_TAGS:
-            raise ApiError("TooManyTags", f"A resource has at most {MAX_TAGS} tags: '{arn}'")
-        found.tags.update(tags)
 
-    def untag(self, arn: str, keys: Iterable[str]) -> None:
-        """Remove tags. Raises ApiError."""
-        found = self._tagged(arn)
-        for key in keys:
-            found.tags.pop(key, None)
-
-    def tags(self, arn: str) -> Mapping[str, str]:
-        """The tags of a machine. Raises ApiError."""
-        return self._tagged(arn).tags
-
-    def _tagged(self, arn: str) -> StateMachine:
-        try:
-            return self.find(arn)
-        except ApiError as error:
-            raise ApiError("ResourceNotFound", f"Resource not found: '{arn}'") from error
+def no_machine(arn: str) -> ApiError:
+    """What whoever asks for a machine that does not exist is told."""
+    return ApiError("StateMachineDoesNotExist", f"State Machine Does Not Exist: '{arn}'")
 
 
 def compile_definition(text: str) -> Machine:

@@ -164,6 +164,8 @@ class Task(Fallible):
     resource: Resource
     timeout: int | Path | None = None
     heartbeat: int | Path | None = None
+    credentials: Template | None = None
+    """`{"RoleArn": …}`: told in the history; calls are made as the local user whatever it says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +202,8 @@ class Distributed:
     """What only a Distributed Map has."""
 
     label: str | None = None
+    express: bool = False
+    """Whether the children are Express executions."""
     reader: Reader | None = None
     batcher: Batcher | None = None
     writer: Writer | None = None
@@ -215,6 +219,8 @@ class Reader:
     parameters: Template
     input_type: str = "JSON"
     pointer: str | None = None
+    flatten: bool = False
+    """Whether the objects that are listed are read, and their items put together."""
     max_items: int | Path | None = None
     csv_headers: tuple[str, ...] | None = None
     csv_delimiter: str = ","

@@ -33,9 +33,9 @@ class Variables:
         """Set variables of this scope, all at once."""
         self._own.update(values)
 
-    def copy(self) -> Variables:
-        """These variables as they are now, for a redrive to start from."""
-        twin = Variables(self._outer)
+    def copy(self, outer: Variables | None = None) -> Variables:
+        """These variables as they are now, for a redrive to start from; `outer` will be around them."""
+        twin = Variables(self._outer if outer is None else outer)
         twin._own.update(self._own)
         return twin
 

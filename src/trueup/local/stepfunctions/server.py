@@ -13,7 +13,7 @@ from pathlib import Path
 
 import uvicorn
 
-from trueup.local.serving import Server, stop_soon
+from trueup.local.serving import Server, listen, stop_soon, url_of
 from trueup.local.stepfunctions.api.app import make_app
 from trueup.local.stepfunctions.api.own_calls import OwnCalls
 from trueup.local.stepfunctions.chance import Chance
@@ -34,6 +34,8 @@ class Options:
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
+    listening: socket.socket | None = None
+    """A socket that listens already, in place of host and port, where others need the address beforehand."""
     region: str = DEFAULT_REGION
     account: str = DEFAULT_ACCOUNT
     scale: float = 1.0
@@ -58,12 +60,11 @@ async def serve(options: Options, started: Callable[[str, Callable[[], None]], N
     own = OwnCalls(calls)
     eventbridge = EventBridgeSink(calls) if "events" in options.endpoints and options.sink is None else None
     engine = own.engine = Engine(own, _settings(options, eventbridge))
-    listening = _listen(options)
+    listening = options.listening or listen(options.host, options.port)
     server = Server(uvicorn.Config(make_app(engine), log_config=None, access_log=False, lifespan="off"))
     loop = asyncio.get_running_loop()
     if started is not None:
-        host, port = listening.getsockname()[:2]
-        started(f"http://{host}:{port}", lambda: stop_soon(loop, server))
+        started(url_of(listening), lambda: stop_soon(loop, server))
     try:
         await server.serve(sockets=[listening])
     finally:
@@ -83,18 +84,6 @@ def _settings(options: Options, eventbridge: Sink | None) -> Settings:
         mocks=MockConfiguration.read(options.mocks) if options.mocks else None,
         sink=options.sink or eventbridge,
     )
-
-
-def _listen(options: Options) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((options.host, options.port))
-        listening.listen(1024)
-    except OSError:
-        listening.close()
-        raise
-    return listening
 
 
 @contextmanager

@@ -21,9 +21,21 @@ def to_text(value: Json) -> str:
     return _encode(value)
 
 
-def from_text(text: str | bytes) -> Json:
-    """The value of a JSON text. Raises ValueError for what is not JSON, NaN and Infinity among it."""
-    return json.loads(text, parse_constant=_no_constant)
+def from_text(text: str | bytes, *, unique: bool = False) -> Json:
+    """The value of a JSON text. Raises ValueError for what is not JSON, NaN and Infinity among it.
+
+    `unique` refuses an object that has a name twice, of which the last one would count.
+    """
+    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique if unique else None)
+
+
+def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"Duplicate field '{twice}'")
+    return found
 
 
 def _no_constant(name: str) -> Json:

@@ -7,7 +7,7 @@ from trueup.local.stepfunctions.engine import Engine
 from trueup.local.stepfunctions.errors import ApiError
 from trueup.local.stepfunctions.running.execution import Execution
 from trueup.local.stepfunctions.status_events import redrive_status
-from trueup.local.stepfunctions.values import Document, Json, from_text, too_large
+from trueup.local.stepfunctions.values import MAX_DATA, Document, Json, from_text, too_large
 
 _INCLUDED = {"included": True}
 
@@ -27,24 +27,26 @@ def stop(engine: Engine, body: Body) -> Json:
 
 def redrive(engine: Engine, body: Body) -> Json:
     """RedriveExecution."""
-    execution = engine.redrive(required(body, "executionArn"))
+    execution = engine.redrive(required(body, "executionArn"), body.get("clientToken"))
     return {"redriveDate": execution.redriven_at}
 
 
 def describe(engine: Engine, body: Body) -> Json:
-    """DescribeExecution."""
-    execution = engine.find_execution(required(body, "executionArn"))
+    """DescribeExecution, the one call that takes Express children of Map Runs too [botocore]."""
+    execution = engine.find_execution(required(body, "executionArn", "express"))
     status, reason = redrive_status(execution)
-    answer: dict[str, Json] = {
-        **_summary(execution),
-        "input": execution.input.text,
-        "inputDetails": _INCLUDED,
-        "redriveStatus": status,
-    }
+    answer: dict[str, Json] = {**_summary(execution), "redriveStatus": status}
+    if body.get("includedData") != "METADATA_ONLY":
+        answer |= _data(execution)
+    return answer if reason is None else {**answer, "redriveStatusReason": reason}
+
+
+def _data(execution: Execution) -> dict[str, Json]:
+    data: dict[str, Json] = {"input": execution.input.text, "inputDetails": _INCLUDED}
     if execution.output is not None:
-        answer |= {"output": execution.output.text, "outputDetails": _INCLUDED}
-    told = {"error": execution.error, "cause": execution.cause, "redriveStatusReason": reason}
-    return answer | {name: value for name, value in told.items() if value is not None}
+        data |= {"output": execution.output.text, "outputDetails": _INCLUDED}
+    told = {"error": execution.error, "cause": execution.cause}
+    return data | {name: value for name, value in told.items() if value is not None}
 
 
 def _summary(execution: Execution) -> dict[str, Json]:
@@ -56,13 +58,15 @@ def _summary(execution: Execution) -> dict[str, Json]:
         "startDate": execution.started_at,
         "redriveCount": execution.redrive_count,
     }
-    if execution.stopped_at is not None:
-        summary["stopDate"] = execution.stopped_at
-    if execution.redriven_at is not None:
-        summary["redriveDate"] = execution.redriven_at
-    if execution.origin.map_run is not None:
-        summary["mapRunArn"] = execution.origin.map_run.arn
-    return summary
+    origin = execution.origin
+    more = {
+        "stopDate": execution.stopped_at,
+        "redriveDate": execution.redriven_at,
+        "mapRunArn": origin.map_run.arn if origin.map_run else None,
+        "stateMachineVersionArn": origin.version_arn,
+        "stateMachineAliasArn": origin.alias_arn,
+    }
+    return summary | {name: value for name, value in more.items() if value is not None}
 
 
 def list_all(engine: Engine, body: Body) -> Json:
@@ -70,10 +74,15 @@ def list_all(engine: Engine, body: Body) -> Json:
     if (body.get("stateMachineArn") is None) is (body.get("mapRunArn") is None):
         raise ApiError("ValidationException", "Either stateMachineArn or mapRunArn has to be given")
     found = _of_map_run(engine, body) if body.get("mapRunArn") else _of_machine(engine, body)
-    status = body.get("statusFilter")
-    chosen = [listed for listed in found if status in (None, listed[0].status)]
+    chosen = [listed for listed in found if _wanted(body, listed[0])]
     executions, token = page(body, chosen)
     return answer_page("executions", [{**_summary(each), **more} for each, more in executions], token)
+
+
+def _wanted(body: Body, execution: Execution) -> bool:
+    redriven = {None: None, "REDRIVEN": True, "NOT_REDRIVEN": False}[body.get("redriveFilter")]
+    fits = redriven is None or redriven is (execution.redrive_count > 0)
+    return fits and body.get("statusFilter") in (None, execution.status)
 
 
 _Listed = tuple[Execution, dict[str, Json]]
@@ -81,12 +90,14 @@ _Listed = tuple[Execution, dict[str, Json]]
 
 def _of_machine(engine: Engine, body: Body) -> list[_Listed]:
     arn = required(body, "stateMachineArn")
-    engine.machines.find(arn)
+    engine.versions.resolve(arn)
     return [(execution, {}) for execution in engine.executions_of(arn)]
 
 
 def _of_map_run(engine: Engine, body: Body) -> list[_Listed]:
     run = engine.find_map_run(required(body, "mapRunArn"))
+    if run.express:
+        raise ApiError("StateMachineTypeNotSupported", "Express executions are not listed")
     pairs = zip(run.children, run.inputs, strict=True)
     return [(child, {"itemCount": given.items}) for child, given in pairs if child is not None][::-1]
 
@@ -108,7 +119,7 @@ def task_success(engine: Engine, body: Body) -> Json:
     except ValueError as error:
         raise ApiError("InvalidOutput", f"Invalid Output: '{error}'") from error
     if too_large(text):
-        raise ApiError("InvalidOutput", "Invalid Output: the output is larger than 262144 bytes")
+        raise ApiError("InvalidOutput", f"Invalid Output: the output is larger than {MAX_DATA} bytes")
     engine.tokens.succeed(required(body, "taskToken"), output)
     return {}
 

@@ -3,54 +3,89 @@
 from __future__ import annotations
 
 from trueup.local.stepfunctions.api.requests import Body, answer_page, page, required
+from trueup.local.stepfunctions.api.tags import given as given_tags
 from trueup.local.stepfunctions.engine import Engine
-from trueup.local.stepfunctions.errors import ApiError, DefinitionError
+from trueup.local.stepfunctions.errors import ApiError, DefinitionError, Problem
 from trueup.local.stepfunctions.names import check_name
 from trueup.local.stepfunctions.parsing import parse_definition
+from trueup.local.stepfunctions.tags import tag
 from trueup.local.stepfunctions.values import Json, to_text
+from trueup.local.stepfunctions.versions import split
 
 _LOGGING = {"level": "OFF", "includeExecutionData": False}
 _TRACING = {"enabled": False}
+_ENCRYPTION = {"type": "AWS_OWNED_KEY"}
+_DIAGNOSTICS = 100
+"""How many problems are told at once, unless fewer are asked for [botocore]."""
 
 
 def create(engine: Engine, body: Body) -> Json:
     """CreateStateMachine: asked again with the same definition and role, it answers the same."""
     _only_standard(body)
+    _check_publishing(body)
     made = engine.machines.create(
         check_name(required(body, "name")),
         required(body, "definition"),
         required(body, "roleArn"),
-        logging=body.get("loggingConfiguration"),
-        tracing=body.get("tracingConfiguration"),
+        **_settings(body),
     )
-    made.tags |= _tags(body)
-    return {"stateMachineArn": made.arn, "creationDate": made.created_at}
+    tag(made.arn, made, given_tags(body))
+    answer: dict[str, Json] = {"stateMachineArn": made.arn, "creationDate": made.created_at}
+    return {**answer, **_published(engine, made.arn, body)}
 
 
 def _only_standard(body: Body) -> None:
     if body.get("type", "STANDARD") != "STANDARD":
-        raise ApiError("InvalidDefinition", f"Type {body['type']} is not implemented; supported is STANDARD")
-    if body.get("publish"):
         raise ApiError(
-            "ValidationException", "publish is not implemented: there are no versions and aliases yet"
+            "StateMachineTypeNotSupported", f"Type {body['type']} is not implemented; supported is STANDARD"
         )
+    _only_own_keys(body)
+
+
+def _only_own_keys(body: Body) -> None:
+    kind = (body.get("encryptionConfiguration") or _ENCRYPTION)["type"]
+    if kind != "AWS_OWNED_KEY":
+        raise ApiError(
+            "InvalidEncryptionConfiguration", f"Type {kind} is not implemented; supported is AWS_OWNED_KEY"
+        )
+
+
+def _check_publishing(body: Body) -> None:
+    if body.get("versionDescription") is not None and not body.get("publish"):
+        raise ApiError("ValidationException", "Version description can only be set when publish is true")
+
+
+def _published(engine: Engine, arn: str, body: Body) -> dict[str, Json]:
+    if not body.get("publish"):
+        return {}
+    version = engine.versions.publish(arn, description=body.get("versionDescription"))
+    return {"stateMachineVersionArn": version.arn}
+
+
+_SETTINGS = {"loggingConfiguration": "logging", "tracingConfiguration": "tracing"}
+
+
+def _settings(body: Body) -> dict[str, Json]:
+    return {attribute: body[name] for name, attribute in _SETTINGS.items() if name in body}
 
 
 def update(engine: Engine, body: Body) -> Json:
     """UpdateStateMachine: for executions to come."""
-    names = {"loggingConfiguration": "logging", "tracingConfiguration": "tracing"}
-    settings = {attribute: body[name] for name, attribute in names.items() if name in body}
-    definition, role_arn = body.get("definition"), body.get("roleArn")
-    if definition is None and role_arn is None and not settings:
+    settings, definition, role_arn = _settings(body), body.get("definition"), body.get("roleArn")
+    if definition is None and role_arn is None and not settings and "encryptionConfiguration" not in body:
         raise ApiError(
             "MissingRequiredParameter",
             "Either the definition, the role ARN, the LoggingConfiguration, or the TracingConfiguration "
             "must be specified",
         )
-    found = engine.machines.update(
-        required(body, "stateMachineArn"), definition=definition, role_arn=role_arn, settings=settings
-    )
-    return {"updateDate": found.updated_at, "revisionId": found.revision_id}
+    _only_own_keys(body)
+    _check_publishing(body)
+    arn = required(body, "stateMachineArn")
+    if role_arn is not None:
+        settings["role_arn"] = role_arn
+    found = engine.machines.update(arn, definition=definition, settings=settings)
+    answer: dict[str, Json] = {"updateDate": found.updated_at, "revisionId": found.revision.id}
+    return {**answer, **_published(engine, arn, body)}
 
 
 def delete(engine: Engine, body: Body) -> Json:
@@ -60,34 +95,42 @@ def delete(engine: Engine, body: Body) -> Json:
 
 
 def describe(engine: Engine, body: Body) -> Json:
-    """DescribeStateMachine."""
-    found = engine.machines.find(required(body, "stateMachineArn"))
+    """DescribeStateMachine, of a machine or of a version of it."""
+    arn = required(body, "stateMachineArn")
+    found = engine.machines.find(split(arn)[0])
+    version = engine.versions.find_version(arn) if split(arn)[1] else None
+    revision = version.revision if version else found.revision
+    hidden = body.get("includedData") == "METADATA_ONLY"
     answer = {
-        "stateMachineArn": found.arn,
+        "stateMachineArn": arn,
         "name": found.name,
         "status": "ACTIVE",
         "type": "STANDARD",
-        "definition": found.definition,
-        "roleArn": found.role_arn,
-        "creationDate": found.created_at,
-        "loggingConfiguration": found.logging or _LOGGING,
-        "tracingConfiguration": found.tracing or _TRACING,
+        "definition": "{}" if hidden else revision.definition,
+        "roleArn": revision.role_arn,
+        "creationDate": version.created_at if version else found.created_at,
+        "loggingConfiguration": revision.logging or _LOGGING,
+        "tracingConfiguration": revision.tracing or _TRACING,
+        "encryptionConfiguration": _ENCRYPTION,
     }
-    return answer if found.revision_id is None else {**answer, "revisionId": found.revision_id}
+    told = {"revisionId": revision.id, "description": version.description if version else None}
+    return answer | {name: value for name, value in told.items() if value is not None}
 
 
 def describe_for_execution(engine: Engine, body: Body) -> Json:
     """DescribeStateMachineForExecution: what an execution runs, whatever has become of its machine."""
-    execution = engine.find_execution(required(body, "executionArn"))
+    execution = engine.find_execution(required(body, "executionArn", "express"))
     origin, run = execution.origin, execution.origin.map_run
+    hidden = body.get("includedData") == "METADATA_ONLY"
     answer = {
         "stateMachineArn": origin.machine_arn,
         "name": origin.machine_name,
-        "definition": to_text(execution.workflow.source),
+        "definition": "{}" if hidden else to_text(execution.workflow.source),
         "roleArn": origin.role_arn,
         "updateDate": execution.started_at,
         "loggingConfiguration": _LOGGING,
         "tracingConfiguration": _TRACING,
+        "encryptionConfiguration": _ENCRYPTION,
     }
     return {**answer, "mapRunArn": run.arn, "label": run.label} if run else answer
 
@@ -109,39 +152,20 @@ def list_all(engine: Engine, body: Body) -> Json:
 
 def validate(_: Engine, body: Body) -> Json:
     """ValidateStateMachineDefinition: OK, or every problem with its place."""
+    _only_standard(body)
     try:
         parse_definition(required(body, "definition"))
     except DefinitionError as error:
-        diagnostics = [
-            {
-                "severity": "ERROR",
-                "code": problem.code,
-                "message": problem.message,
-                "location": problem.location,
-            }
-            for problem in error.problems
-        ]
-        return {"result": "FAIL", "diagnostics": diagnostics, "truncated": False}
+        most = body.get("maxResults") or _DIAGNOSTICS
+        diagnostics = [_diagnostic(problem) for problem in error.problems[:most]]
+        return {"result": "FAIL", "diagnostics": diagnostics, "truncated": len(error.problems) > most}
     return {"result": "OK", "diagnostics": [], "truncated": False}
 
 
-def _tags(body: Body) -> dict[str, str]:
-    return {tag["key"]: tag["value"] for tag in body.get("tags") or []}
-
-
-def tag(engine: Engine, body: Body) -> Json:
-    """TagResource."""
-    engine.machines.tag(required(body, "resourceArn"), _tags(body))
-    return {}
-
-
-def untag(engine: Engine, body: Body) -> Json:
-    """UntagResource."""
-    engine.machines.untag(required(body, "resourceArn"), body.get("tagKeys") or [])
-    return {}
-
-
-def list_tags(engine: Engine, body: Body) -> Json:
-    """ListTagsForResource."""
-    tags = engine.machines.tags(required(body, "resourceArn"))
-    return {"tags": [{"key": key, "value": value} for key, value in tags.items()]}
+def _diagnostic(problem: Problem) -> Json:
+    return {
+        "severity": "ERROR",
+        "code": problem.code,
+        "message": problem.message,
+        "location": problem.location,
+    }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from trueup.local.stepfunctions.api.requests import Body, answer_page, page, required
 from trueup.local.stepfunctions.engine import Engine
+from trueup.local.stepfunctions.errors import ApiError
+from trueup.local.stepfunctions.running.execution import RUNNING
 from trueup.local.stepfunctions.running.map_run import MapRun
 from trueup.local.stepfunctions.values import Json
 
@@ -47,6 +49,8 @@ def describe(engine: Engine, body: Body) -> Json:
 def update(engine: Engine, body: Body) -> Json:
     """UpdateMapRun: acts on what is not yet started, and on what fails from now on."""
     run = engine.find_map_run(required(body, "mapRunArn"))
+    if run.status != RUNNING:
+        raise ApiError("ValidationException", f"Map Run is not running: '{run.arn}'")
     run.update(
         body.get("maxConcurrency"), body.get("toleratedFailurePercentage"), body.get("toleratedFailureCount")
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from trueup.local.stepfunctions.api import activities, executions, machines, map_runs
+from trueup.local.stepfunctions.api import activities, executions, machines, map_runs, tags, versions
 from trueup.local.stepfunctions.api.requests import Body
+from trueup.local.stepfunctions.api.validation import check_request
 from trueup.local.stepfunctions.engine import Engine
 from trueup.local.stepfunctions.errors import ApiError
 from trueup.local.stepfunctions.values import Json
@@ -21,9 +22,17 @@ OPERATIONS: Mapping[str, Operation] = {
     "DescribeStateMachineForExecution": machines.describe_for_execution,
     "ListStateMachines": machines.list_all,
     "ValidateStateMachineDefinition": machines.validate,
-    "TagResource": machines.tag,
-    "UntagResource": machines.untag,
-    "ListTagsForResource": machines.list_tags,
+    "PublishStateMachineVersion": versions.publish,
+    "DeleteStateMachineVersion": versions.delete,
+    "ListStateMachineVersions": versions.list_all,
+    "CreateStateMachineAlias": versions.create_alias,
+    "UpdateStateMachineAlias": versions.update_alias,
+    "DeleteStateMachineAlias": versions.delete_alias,
+    "DescribeStateMachineAlias": versions.describe_alias,
+    "ListStateMachineAliases": versions.list_aliases,
+    "TagResource": tags.tag,
+    "UntagResource": tags.untag,
+    "ListTagsForResource": tags.list_all,
     "StartExecution": executions.start,
     "StopExecution": executions.stop,
     "RedriveExecution": executions.redrive,
@@ -50,4 +59,5 @@ def perform(engine: Engine, name: str, body: Body) -> Json:
     if operation is None:
         supported = ", ".join(OPERATIONS)
         raise ApiError("UnknownOperationException", f"{name} is not implemented; supported are {supported}")
+    check_request(name, body)
     return operation(engine, body)

@@ -1,4 +1,4 @@
-"""Reading a request: what is required, what it may be, and AWS's words for what is wrong."""
+"""Reading a request, and answering it page by page."""
 
 from __future__ import annotations
 
@@ -14,30 +14,20 @@ from trueup.local.stepfunctions.values import Json
 T = TypeVar("T")
 
 Body = Mapping[str, Json]
-MAX_PAGE = 1_000
 
 
-def required(body: Body, name: str) -> str:
-    """A string that has to be there. Raises ApiError (ValidationException, InvalidArn)."""
-    value = body.get(name)
-    if not isinstance(value, str):
-        raise ApiError(
-            "ValidationException",
-            f"1 validation error detected: Value null at '{name}' failed to satisfy constraint: "
-            "Member must not be null",
-        )
-    return check_arn(value) if name.endswith("Arn") and name != "roleArn" else value
+def required(body: Body, name: str, *kinds: str) -> str:
+    """A string that is there, as `validation` has seen; an ARN may be of more `kinds` than is usual.
+
+    Raises ApiError (InvalidArn).
+    """
+    value = str(body[name])
+    return check_arn(value, name, *kinds) if name.endswith("Arn") and name != "roleArn" else value
 
 
 def page(body: Body, items: Sequence[T], *, default: int = 100) -> tuple[Sequence[T], str | None]:
     """The part of a list that maxResults and nextToken ask for, and the token of the next part."""
-    size = body.get("maxResults") or default
-    if not isinstance(size, int) or not 0 < size <= MAX_PAGE:
-        raise ApiError(
-            "ValidationException",
-            f"1 validation error detected: Value '{size}' at 'maxResults' failed to satisfy constraint: "
-            f"Member must have value less than or equal to {MAX_PAGE}",
-        )
+    size = body.get("maxResults") or default  # 0 stands for the default too [botocore]
     start = _position(body.get("nextToken"))
     end = start + size
     return items[start:end], (_token(end) if end < len(items) else None)

@@ -96,6 +96,7 @@ def _refused(error: ClientError) -> ServiceFailure:
         told.get("Message", ""),
         status=about.get("HTTPStatusCode", 400),
         request_id=about.get("RequestId", ""),
+        extended_id=about.get("HostId", ""),
     )
 
 

@@ -29,9 +29,10 @@ def sdk_error(service: Service, failure: ServiceFailure) -> StateError:
     """The error of an `aws-sdk:` integration (recorded: test_sfn_send_task_outcome_with_no_such_token)."""
     if failure.status == 0:
         return StateError(f"{service.prefix}.SdkClientException", failure.message)
+    extended = f", Extended Request ID: {failure.extended_id}" if failure.extended_id else ""
     cause = (
         f"{failure.message} (Service: {service.prefix}, Status Code: {failure.status}, "
-        f"Request ID: {failure.request_id}) (SDK Attempt Count: 1)"
+        f"Request ID: {failure.request_id}{extended}) (SDK Attempt Count: 1)"
     )
     return StateError(f"{service.prefix}.{_exception(service, failure)}", cause)
 

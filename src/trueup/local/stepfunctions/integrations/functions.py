@@ -40,13 +40,10 @@ class Invoke:
         if "Payload" in parameters:
             parameters["Payload"] = to_text(parameters["Payload"])
         answer, text = await _invoke(self._calls, parameters, compact=True)
-        output = {
-            "ExecutedVersion": answer.output.get("ExecutedVersion", "$LATEST"),
-            "Payload": _parse(text),
-            **metadata("lambda", answer),
-            "StatusCode": answer.output.get("StatusCode", 200),
-        }
-        return Started(Document(output))
+        defaults = {"ExecutedVersion": "$LATEST", "StatusCode": 200}
+        given = {name: value for name, value in answer.output.items() if name != "Payload"}
+        output = {**defaults, **given, "Payload": _parse(text), **metadata("lambda", answer)}
+        return Started(Document(dict(sorted(output.items()))))
 
 
 async def _invoke(

@@ -17,6 +17,7 @@ class Request:
     resource: Resource
     parameters: Json
     execution_arn: str
+    machine_arn: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,16 @@ class Answer:
 class ServiceFailure(Exception):
     """A service refused, or could not be reached (`status` 0)."""
 
-    def __init__(self, code: str, message: str, *, status: int = 400, request_id: str = "") -> None:
+    def __init__(
+        self, code: str, message: str, *, status: int = 400, request_id: str = "", extended_id: str = ""
+    ) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
         self.status = status
         self.request_id = request_id
+        self.extended_id = extended_id
+        """The second id that S3 gives to a request; other services give none."""
 
 
 class Calls(Protocol):

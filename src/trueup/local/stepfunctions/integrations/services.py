@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trueup.local.stepfunctions.errors import StateError
 from trueup.local.stepfunctions.integrations import shapes
 from trueup.local.stepfunctions.integrations.catalogue import find_service
@@ -35,14 +37,31 @@ class OneCall:
 
 
 class PutEvents(OneCall):
-    """`events:putEvents`: fails when EventBridge did not take every entry ([dg:connect-eventbridge])."""
+    """`events:putEvents`: adds to each entry's Resources who sends it, and fails when EventBridge did not
+    take every entry ([dg:connect-eventbridge]).
+    """
 
     async def start(self, request: Request) -> Started:
-        """Make the call. Raises StateError."""
-        output = await self.call(request)
+        """Make the call. Raises StateError (`EventBridge.FailedEntry`)."""
+        output = await self.call(replace(request, parameters=_with_sender(request)))
         if output.get("FailedEntryCount"):
-            raise StateError("EventBridge.FailedEntry", to_text(output.get("Entries")))
+            answered = {name: output[name] for name in ("Entries", "FailedEntryCount") if name in output}
+            raise StateError("EventBridge.FailedEntry", to_text(answered))
         return Started(Document(output))
+
+
+def _with_sender(request: Request) -> Json:
+    senders = [request.execution_arn, request.machine_arn]
+    entries = request.parameters.get("Entries")
+    if not isinstance(entries, list):
+        return request.parameters
+    added = [
+        {**entry, "Resources": [*(entry.get("Resources") or []), *senders]}
+        if isinstance(entry, dict)
+        else entry
+        for entry in entries
+    ]
+    return {**request.parameters, "Entries": added}
 
 
 class SdkCall:

@@ -34,7 +34,6 @@ def _rule(fields: Fields) -> Rule:
 
 
 def _condition(fields: Fields) -> choice.Predicate:
-    fields.any("Comment")
     combined = [name for name in _COMBINED if fields.has(name)]
     predicate = _combination(fields, combined[0]) if combined else _comparison(fields)
     fields.finish()

@@ -36,7 +36,6 @@ def _retrier(fields: Fields, *, last: bool) -> Retrier:
     backoff = fields.number("BackoffRate", 1, MAX_SECONDS)
     max_delay = fields.integer("MaxDelaySeconds", 1, _MAX_DELAY)
     jitter = fields.one_of("JitterStrategy", ("NONE", "FULL"), "NONE")
-    fields.any("Comment")
     fields.finish()
     return Retrier(
         errors=errors,
@@ -55,7 +54,6 @@ def _catcher(fields: Fields, *, last: bool) -> Catcher:
         result_path=fields.reference("ResultPath"),
         assign=fields.template("Assign"),
     )
-    fields.any("Comment")
     fields.finish()
     return catcher
 

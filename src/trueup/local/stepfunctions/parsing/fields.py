@@ -133,7 +133,7 @@ class Fields:
     def finish(self) -> None:
         """Note every field that nobody asked for."""
         for field in self.raw:
-            if field not in self._asked:
+            if field not in self._asked and field != "Comment":
                 known = ", ".join(sorted(self._asked))
                 self.problem(
                     SCHEMA,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from trueup.local.stepfunctions.errors import DefinitionError, Problem
 from trueup.local.stepfunctions.model import Choice, Fail, Fallible, Machine, State, Succeed, Workflow
 from trueup.local.stepfunctions.parsing.failing import MAX_SECONDS
 from trueup.local.stepfunctions.parsing.fields import SCHEMA, Fields
 from trueup.local.stepfunctions.parsing.states import parse_state
+from trueup.local.stepfunctions.parsing.variables import check_variables
 from trueup.local.stepfunctions.values import from_text
 
 MAX_DEFINITION = 1_048_576
@@ -19,7 +21,7 @@ _TARGET = "MISSING_TRANSITION_TARGET"
 def parse_definition(text: str) -> Machine:
     """The machine that a definition describes. Raises DefinitionError with every problem found."""
     try:
-        raw = from_text(text)
+        raw = from_text(text, unique=True)
     except ValueError as error:
         raise DefinitionError([Problem("INVALID_JSON_DESCRIPTION", str(error), "/")]) from error
     if len(text) > MAX_DEFINITION:
@@ -29,7 +31,8 @@ def parse_definition(text: str) -> Machine:
     fields.one_of("QueryLanguage", ("JSONPath",), "JSONPath")
     fields.one_of("Version", ("1.0",), "1.0")
     timeout = fields.integer("TimeoutSeconds", 1, MAX_SECONDS)
-    workflow = _workflow(fields)
+    workflow = _workflow(fields, set())
+    problems += check_variables(workflow.states)
     if problems:
         raise DefinitionError(problems)
     return Machine(
@@ -41,16 +44,23 @@ def parse_definition(text: str) -> Machine:
     )
 
 
-def _workflow(fields: Fields) -> Workflow:
-    """States with their start, whether of the machine or inside one of its states."""
-    fields.any("Comment")
+def _workflow(fields: Fields, taken: set[str]) -> Workflow:
+    """States with their start, whether of the machine or inside one of its states.
+
+    `taken` are the names of all states read so far: one is given once in the whole machine.
+    """
     start_at = fields.text("StartAt", required=True) or ""
     inner = fields.inner("States")
     if not inner.raw:
         inner.problem(SCHEMA, "The object has to have at least one state")
+    for name in taken & set(inner.raw):
+        # AWS's own words (aws-cloudformation/cfn-lint#3616).
+        inner.problem("DUPLICATE_STATE_NAME", f"Duplicate State name: {name}", name)
+    taken |= set(inner.raw)
+    parse_inner = partial(_workflow, taken=taken)
     states = {
         name: parse_state(
-            name, Fields(raw, f"{inner.location}/{name}", fields.problems, f"State '{name}'"), _workflow
+            name, Fields(raw, f"{inner.location}/{name}", fields.problems, f"State '{name}'"), parse_inner
         )
         for name, raw in inner.raw.items()
     }

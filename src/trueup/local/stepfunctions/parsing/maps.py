@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trueup.local.stepfunctions.model import WHOLE, Batcher, Distributed, Map, Reader, Workflow, Writer
+from trueup.local.stepfunctions.model import (
+    WHOLE,
+    Batcher,
+    Distributed,
+    Map,
+    Parallel,
+    Reader,
+    Task,
+    Workflow,
+    Writer,
+)
 from trueup.local.stepfunctions.parsing.fields import SCHEMA, UNSUPPORTED, Fields
 from trueup.local.stepfunctions.paths import Path
 from trueup.local.stepfunctions.templates import Template, parse_template
@@ -32,24 +42,44 @@ def parse_map(fields: Fields, common: dict[str, Json], workflow: ParseWorkflow) 
         common = {**common, "parameters": selector}
     name = "Iterator" if fields.has("Iterator") else "ItemProcessor"
     processor = fields.inner(name)
-    distributed = _mode(processor)
+    distributed, express = _mode(processor)
+    inner = workflow(processor)
+    if express:
+        _check_express(fields, inner)
     return Map(
         **common,
-        processor=workflow(processor),
+        processor=inner,
         items_path=fields.path("ItemsPath") or WHOLE,
         max_concurrency=_setting(fields, "MaxConcurrency", MAX_CONCURRENCY) or 0,
-        distributed=_distributed(fields) if distributed else None,
+        distributed=_distributed(fields, express=express) if distributed else None,
     )
 
 
-def _mode(processor: Fields) -> bool:
+def _mode(processor: Fields) -> tuple[bool, bool]:
+    """Whether the mode is distributed, and whether its children are Express executions."""
     if not processor.has("ProcessorConfig"):
-        return False
+        return False, False
     config = processor.inner("ProcessorConfig")
-    mode = config.one_of("Mode", ("INLINE", "DISTRIBUTED"), "INLINE")
-    config.one_of("ExecutionType", ("STANDARD",), "STANDARD")
+    distributed = config.one_of("Mode", ("INLINE", "DISTRIBUTED"), "INLINE") == "DISTRIBUTED"
+    express = config.one_of("ExecutionType", ("STANDARD", "EXPRESS"), "STANDARD") == "EXPRESS"
     config.finish()
-    return mode == "DISTRIBUTED"
+    return distributed, distributed and express
+
+
+def _check_express(fields: Fields, workflow: Workflow) -> None:
+    """Express executions neither wait for jobs or callbacks nor fan out (aws-facts section 1.3)."""
+    for state in workflow.states.values():
+        if isinstance(state, Task) and (state.resource.pattern or state.resource.is_activity):
+            fields.problem(SCHEMA, f"State '{state.name}': Express children cannot use {state.resource.arn}")
+        elif isinstance(state, Map):
+            if state.distributed is not None:
+                fields.problem(
+                    SCHEMA, f"State '{state.name}': Express children cannot be of mode DISTRIBUTED"
+                )
+            _check_express(fields, state.processor)
+        elif isinstance(state, Parallel):
+            for branch in state.branches:
+                _check_express(fields, branch)
 
 
 def _setting(fields: Fields, field: str, most: int) -> int | Path | None:
@@ -58,7 +88,7 @@ def _setting(fields: Fields, field: str, most: int) -> int | Path | None:
     return path if path is not None else fields.integer(field, 0, most)
 
 
-def _distributed(fields: Fields) -> Distributed:
+def _distributed(fields: Fields, *, express: bool) -> Distributed:
     label = fields.text("Label")
     if label is not None and len(label) > _LABEL:
         fields.problem(SCHEMA, f"A label has at most {_LABEL} characters", "Label")
@@ -66,6 +96,7 @@ def _distributed(fields: Fields) -> Distributed:
     percentage = fields.path("ToleratedFailurePercentagePath")
     return Distributed(
         label=label,
+        express=express,
         reader=_reader(fields.inner("ItemReader", f"{fields.owner}, ItemReader"))
         if fields.has("ItemReader")
         else None,
@@ -102,10 +133,20 @@ def _configured(config: Fields, action: str, parameters: Template) -> Reader:
         parameters=parameters,
         input_type=config.one_of("InputType", kinds, "JSON"),
         pointer=config.text("ItemsPointer"),
+        flatten=_flattens(config, action),
         max_items=_setting(config, "MaxItems", MAX_ITEMS),
         csv_headers=_headers(config),
         csv_delimiter=_DELIMITERS[config.one_of("CSVDelimiter", tuple(_DELIMITERS), "COMMA")],
     )
+
+
+def _flattens(config: Fields, action: str) -> bool:
+    flattens = config.one_of("Transformation", ("NONE", "LOAD_AND_FLATTEN"), "NONE") == "LOAD_AND_FLATTEN"
+    if flattens and action != "listObjectsV2":
+        config.problem(
+            SCHEMA, "LOAD_AND_FLATTEN reads the objects that listObjectsV2 lists", "Transformation"
+        )
+    return flattens
 
 
 def _headers(config: Fields) -> tuple[str, ...] | None:

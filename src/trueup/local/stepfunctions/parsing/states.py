@@ -37,7 +37,6 @@ def parse_state(name: str, fields: Fields, workflow: ParseWorkflow) -> State:
         fields.problem(SCHEMA, f"Type has to be one of {', '.join(TYPES)}", "Type")
         return Succeed(name=name)
     fields.owner = f"State '{name}' ({kind})"
-    fields.any("Comment")
     if len(name) > _MAX_NAME:
         fields.problem(SCHEMA, f"A state's name has at most {_MAX_NAME} characters")
     _refuse_jsonata(fields)

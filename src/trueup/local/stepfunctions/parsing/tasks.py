@@ -24,12 +24,9 @@ def parse_task(fields: Fields, common: dict[str, Json]) -> Task:
     timeout, heartbeat = _seconds(fields, "TimeoutSeconds"), _seconds(fields, "HeartbeatSeconds")
     if isinstance(timeout, int) and isinstance(heartbeat, int) and heartbeat >= timeout:
         fields.problem(SCHEMA, "HeartbeatSeconds has to be smaller than TimeoutSeconds", "HeartbeatSeconds")
-    if fields.has("Credentials"):
-        fields.problem(
-            UNSUPPORTED, f"{fields.owner}: Credentials is not implemented: calls are made as the local user"
-        )
     _check_parameters(fields, resource)
-    return Task(**common, resource=resource, timeout=timeout, heartbeat=heartbeat)
+    credentials = fields.template("Credentials")
+    return Task(**common, resource=resource, timeout=timeout, heartbeat=heartbeat, credentials=credentials)
 
 
 def _seconds(fields: Fields, field: str) -> int | Path | None:

@@ -8,6 +8,7 @@ from trueup.local.stepfunctions.errors import EvaluationError, StateError
 from trueup.local.stepfunctions.history import failure
 from trueup.local.stepfunctions.model import Distributed, Map
 from trueup.local.stepfunctions.running.batches import make_inputs
+from trueup.local.stepfunctions.running.execution import REDRIVABLE
 from trueup.local.stepfunctions.running.fallible import run_fallible
 from trueup.local.stepfunctions.running.inline_map import attempt_inline
 from trueup.local.stepfunctions.running.items import concurrency, percentage, select_items, whole
@@ -52,13 +53,15 @@ async def _attempt(visit: Visit) -> Step:
 
 def _open(visit: Visit, state: Map, settings: Distributed, given: Json) -> tuple[MapRun, bool]:
     execution = visit.strand.execution
-    interrupted = execution.interrupted_map_run(state.name)
-    if interrupted is not None:
-        return interrupted, True
+    again = visit.take_again()
+    if again is not None and again.map_run is not None and again.map_run.status in REDRIVABLE:
+        visit.standing.map_run = again.map_run
+        return again.map_run, True
     run = MapRun(execution, state, settings.label or execution.chance.uuid())
     run.max_concurrency = concurrency(visit, state, given)
     run.tolerated_count = whole(visit, settings.tolerated_count, "ToleratedFailureCountPath", given)
     run.tolerated_percentage = percentage(visit, settings.tolerated_percentage, given)
+    visit.standing.map_run = run
     execution.map_runs.append(run)
     execution.services.open_map_run(run)
     return run, False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 
 RUNNING, SUCCEEDED, FAILED, TIMED_OUT, ABORTED = "RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"
 REDRIVABLE = (FAILED, TIMED_OUT, ABORTED)
+EXPRESS_SECONDS = 300
+"""How long an Express execution may last (aws-facts section 1.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +64,10 @@ class Origin:
     machine_name: str
     role_arn: str
     map_run: MapRun | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Standing:
-    """Where an execution stood when it entered its latest state: a redrive goes on from here."""
-
-    state: str
-    document: Document
-    variables: Variables
+    version_arn: str | None = None
+    alias_arn: str | None = None
+    """By which version and alias it was started, when it was."""
+    express: bool = False
 
 
 class Execution:
@@ -99,14 +97,12 @@ class Execution:
         self.stopped_at: float | None = None
         self.redrive_count = 0
         self.redriven_at: float | None = None
+        self.redrive_tokens: deque[str] = deque(maxlen=10)
         self.history = History(services.clock.now)
         self.map_runs: list[MapRun] = []
-        self._entered = 0
-        """States of the execution itself entered since it was started or redriven."""
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
-        self._strand = Strand(self, top=True)
-        self._standing: _Standing | None = None
+        self._strand = Strand(self, self.history)
         self._watchers: list[Callable[[Execution], None]] = []
 
     # What states ask for.
@@ -136,8 +132,8 @@ class Execution:
         """The region that events name."""
         return self.services.region
 
-    def spawn(self, work: Awaitable[None]) -> None:
-        """Run something that may outlive this execution."""
+    def spawn(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run something that may outlive this execution, if not the engine."""
         self.services.spawn(_finish(work))
 
     @property
@@ -160,46 +156,29 @@ class Execution:
         """`$$.StateMachine`."""
         return {"Id": self.origin.machine_arn, "Name": self.origin.machine_name}
 
-    def stand_at(self, state: str, document: Document) -> None:
-        """Remember that a state of the execution itself is entered."""
-        self._entered += 1
-        self._standing = _Standing(state, document, self._strand.variables.copy())
-
-    def interrupted_map_run(self, state: str) -> MapRun | None:
-        """The Map Run that the redriven state goes on with: asked for once, when the state begins again."""
-        if self.redrive_count == 0 or self._entered != 1:
-            return None
-        runs = [run for run in self.map_runs if run.state.name == state and run.status in REDRIVABLE]
-        return runs[-1] if runs else None
-
     # Its life.
 
     def start(self) -> None:
         """Begin."""
         details = {**data("input", self.input), "roleArn": self.origin.role_arn}
         self.history.add("ExecutionStarted", 0, "executionStartedEventDetails", details)
-        self._go(self.workflow.start_at, self.input)
+        self._go()
 
     def resume(self) -> None:
         """Begin again at the state that did not succeed (RedriveExecution)."""
-        standing = self._standing or _Standing(self.workflow.start_at, self.input, Variables())
+        standing = self._strand.standing
         self.status, self.error, self.cause, self.stopped_at = RUNNING, None, None, None
         self.redrive_count += 1
         self.redriven_at = self.clock.now()
-        self._entered = 0
         self._ended.clear()
-        self.history.reopen()
-        self._strand = Strand(self, self.history.last, standing.variables, top=True)
+        self.history = self.history.reopened()
         details = {"redriveCount": self.redrive_count}
-        self._strand.previous = self.history.add(
+        event = self.history.add(
             "ExecutionRedriven", self.history.last, "executionRedrivenEventDetails", details
         )
-        self._go(standing.state, standing.document)
-
-    @property
-    def stopped_in(self) -> str | None:
-        """The state of the execution itself in which it ended."""
-        return self._standing.state if self._standing else None
+        variables = standing.variables.copy() if standing else Variables()
+        self._strand = Strand(self, self.history, event, variables, again=standing)
+        self._go()
 
     def stop(self, error: str | None = None, cause: str | None = None) -> None:
         """End it from outside (StopExecution); without effect once it has ended."""
@@ -219,17 +198,25 @@ class Execution:
         """Have something called at its next end."""
         self._watchers.append(watcher)
 
-    def _go(self, state: str, document: Document) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run(state, document))
-        limit = self.workflow.timeout if isinstance(self.workflow, Machine) else None
+    def _go(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run(self._task))
+        limit = self._limit()
         if limit is not None:
             timer = asyncio.get_running_loop().call_at(self.clock.deadline(limit), self._time_out)
             self._task.add_done_callback(lambda _: timer.cancel())
         self.services.changed(self)
 
-    async def _run(self, state: str, document: Document) -> None:
+    def _limit(self) -> float | None:
+        if self.origin.express:
+            return EXPRESS_SECONDS
+        return self.workflow.timeout if isinstance(self.workflow, Machine) else None
+
+    async def _run(self, earlier: asyncio.Task[None] | None) -> None:
+        if earlier is not None:
+            await asyncio.wait([earlier])  # what was cut off has to be gone before it goes on
+        workflow = self.workflow
         try:
-            output = await run_workflow(self._strand, self.workflow.states, state, document)
+            output = await run_workflow(self._strand, workflow.states, workflow.start_at, self.input)
         except StateError as error:
             self._end(FAILED, "Failed", error)
         except HistoryFull:
@@ -267,5 +254,5 @@ class Execution:
         return self._strand.previous if inside else self.history.last
 
 
-async def _finish(work: Awaitable[None]) -> None:
-    await work
+async def _finish(work: Callable[[], Awaitable[None]]) -> None:
+    await work()

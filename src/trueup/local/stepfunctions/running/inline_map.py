@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from trueup.local.stepfunctions.errors import StateError
 from trueup.local.stepfunctions.model import Map
 from trueup.local.stepfunctions.running.items import concurrency, select_items
-from trueup.local.stepfunctions.running.together import Failed, run_together
+from trueup.local.stepfunctions.running.together import Failed, branches_again, run_together
 from trueup.local.stepfunctions.running.visit import Step, Strand, Visit
 from trueup.local.stepfunctions.running.workflow import run_workflow
 from trueup.local.stepfunctions.values import Document, Json
@@ -25,10 +25,10 @@ async def attempt_inline(visit: Visit) -> Step:
     items = select_items(visit, state, given)
     visit.note("MapStateStarted", "mapStateStartedEventDetails", {"length": len(items)})
     limit = concurrency(visit, state, given) or INLINE_CONCURRENCY
-    run = _Iterations(visit, state, given, items)
+    run = _Iterations(visit, state, given, items, branches_again(visit))
     await run.all(min(limit, len(items)))
     visit.strand.previous = run.last
-    step = visit.finish(visit.render(state.result_selector, [output.value for output in run.outputs]))
+    step = visit.finish(visit.render(state.result_selector, run.outputs))
     visit.note("MapStateSucceeded", moves=False)
     return step
 
@@ -40,16 +40,25 @@ class _Iterations:
     (recorded on AWS: test_map_state_break_condition_legacy).
     """
 
-    def __init__(self, visit: Visit, state: Map, given: Json, items: list[Json]) -> None:
+    def __init__(
+        self, visit: Visit, state: Map, given: Json, items: list[Json], earlier: Sequence[Strand | None]
+    ) -> None:
         self._visit = visit
         self._state = state
         self._given = given
         self._items = items
-        self.outputs = [Document(None)] * len(items)
+        self._strands: list[Strand | None] = list(earlier) or [None] * len(items)
+        visit.standing.inner = self._strands
         self.last = visit.strand.previous
 
+    @property
+    def outputs(self) -> list[Json]:
+        """What the iterations came to."""
+        return [strand.output.value for strand in self._strands if strand and strand.output]
+
     async def all(self, slots: int) -> None:
-        indexes = iter(range(len(self._items)))
+        """Run those that have not come to their end."""
+        indexes = iter([index for index, one in enumerate(self._strands) if not (one and one.output)])
         strands = [self._visit.strand.inner(self._visit.strand.previous) for _ in range(slots)]
         try:
             await run_together([self._slot(strand, indexes) for strand in strands])
@@ -62,9 +71,10 @@ class _Iterations:
             item = {"Index": index, "Value": self._items[index]}
             details = {"name": self._state.name, "index": index}
             started = self._note("Started", slot.previous, details)
-            strand = slot.inner(started, item)
+            strand = slot.inner_again(started, self._strands[index], item)
+            self._strands[index] = strand
             try:
-                self.outputs[index] = await self._iterate(strand, self._items[index])
+                await self._iterate(strand, self._items[index])
             except StateError:
                 self._note("Failed", strand.previous, details)
                 raise
@@ -75,7 +85,7 @@ class _Iterations:
                 slot.previous = strand.previous
             self.last = self._note("Succeeded", strand.previous, details)
 
-    async def _iterate(self, strand: Strand, item: Json) -> Document:
+    async def _iterate(self, strand: Strand, item: Json) -> None:
         given = item
         if self._state.parameters is not None:
             scope = self._visit.scope(self._given)
@@ -83,8 +93,9 @@ class _Iterations:
             scope.context = lambda: context
             given = self._state.parameters.render(scope)
         workflow = self._state.processor
-        return await run_workflow(strand, workflow.states, workflow.start_at, Document(given))
+        await run_workflow(strand, workflow.states, workflow.start_at, Document(given))
 
     def _note(self, what: str, previous: int, details: Mapping[str, Json]) -> int:
-        history = self._visit.strand.execution.history
-        return history.add(f"MapIteration{what}", previous, f"mapIteration{what}EventDetails", details)
+        return self._visit.strand.history.add(
+            f"MapIteration{what}", previous, f"mapIteration{what}EventDetails", details
+        )

@@ -55,6 +55,11 @@ class MapRun:
         self._failed_items = 0
         self._changed = asyncio.Event()
 
+    @property
+    def express(self) -> bool:
+        """Whether the children are Express executions, which are run anew where others are redriven."""
+        return self.state.distributed is not None and self.state.distributed.express
+
     # Counting.
 
     def counts(self, *, items: bool) -> dict[str, int]:
@@ -137,7 +142,7 @@ class MapRun:
     def _start(self, index: int) -> None:
         self._running += 1
         child = self.children[index]
-        if child is not None:
+        if child is not None and not self.express:
             child.when_ended(partial(self._child_ended, index))
             child.resume()
             return
@@ -148,13 +153,17 @@ class MapRun:
 
     def _make(self, index: int) -> Execution:
         parent = self.parent
-        prefix = parent.origin.machine_arn.replace(":stateMachine:", ":execution:", 1)
+        kind = ":express:" if self.express else ":execution:"
+        prefix = parent.origin.machine_arn.replace(":stateMachine:", kind, 1)
         arn = f"{prefix}/{self.label}:{parent.chance.uuid()}"
+        if self.express:
+            arn += f":{parent.chance.uuid()}"
         origin = Origin(
             f"{parent.origin.machine_arn}/{self.label}",
             f"{parent.origin.machine_name}/{self.label}",
             parent.origin.role_arn,
             self,
+            express=self.express,
         )
         given = self.inputs[index].document
         return Execution(parent.services, arn, self.state.processor, given, origin, parent.mocks)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 from collections.abc import Mapping
-from itertools import islice
 
 from trueup.local.stepfunctions.errors import StateError
 from trueup.local.stepfunctions.integrations.port import ServiceFailure
@@ -16,18 +16,39 @@ from trueup.local.stepfunctions.paths import Path
 from trueup.local.stepfunctions.running.visit import Visit
 from trueup.local.stepfunctions.values import Json, from_text, is_integer
 
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+"""How compressed objects begin."""
+
 
 async def read_items(visit: Visit, reader: Reader, given: Json) -> list[Json]:
     """The items, at most MaxItems of them. Raises StateError (States.ItemReaderFailed)."""
     most = _max_items(visit, reader, given)
     parameters = visit.render(reader.parameters, given)
     try:
-        if reader.action == "listObjectsV2":
-            return (await _list(visit, parameters, most))[:most]
-        answer = await visit.strand.execution.services.calls.call("s3", "getObject", parameters)
+        if reader.action == "getObject":
+            return (await _get(visit, reader, parameters))[:most]
+        if reader.flatten:
+            return await _get_all(visit, reader, parameters, most)
+        return [_told(entry) for entry in await _list(visit, parameters, most)][:most]
     except ServiceFailure as failure:
         raise unreadable(f"{failure.message} (Service: S3, Error Code: {failure.code})") from failure
-    return list(islice(_parse(reader, read_bytes(answer.output["Body"])), most))
+
+
+async def _get(visit: Visit, reader: Reader, parameters: Mapping[str, Json]) -> list[Json]:
+    answer = await visit.strand.execution.services.calls.call("s3", "getObject", parameters)
+    return _parse(reader, read_bytes(answer.output["Body"]))
+
+
+async def _get_all(visit: Visit, reader: Reader, parameters: Mapping[str, Json], most: int) -> list[Json]:
+    """The items of all objects that are listed, one after the other (Transformation LOAD_AND_FLATTEN)."""
+    found: list[Json] = []
+    for entry in await _list(visit, parameters, MAX_ITEMS):
+        if entry["Key"].endswith("/"):
+            continue  # a folder, as consoles make them
+        found += await _get(visit, reader, {"Bucket": parameters.get("Bucket"), "Key": entry["Key"]})
+        if len(found) >= most:
+            break
+    return found[:most]
 
 
 def unreadable(cause: str) -> StateError:
@@ -47,19 +68,19 @@ def _max_items(visit: Visit, reader: Reader, given: Json) -> int:
     return min(most, MAX_ITEMS) if most else MAX_ITEMS
 
 
-async def _list(visit: Visit, parameters: Mapping[str, Json], most: int) -> list[Json]:
+async def _list(visit: Visit, parameters: Mapping[str, Json], most: int) -> list[Mapping[str, Json]]:
     calls = visit.strand.execution.services.calls
-    found: list[Json] = []
+    found: list[Mapping[str, Json]] = []
     token: Json = None
     while True:
         answer = await calls.call("s3", "listObjectsV2", {**parameters, "ContinuationToken": token})
-        found += [_listed(entry) for entry in answer.output.get("Contents", [])]
+        found += answer.output.get("Contents", [])
         token = answer.output.get("NextContinuationToken")
         if token is None or len(found) >= most:
             return found
 
 
-def _listed(entry: Mapping[str, Json]) -> Json:
+def _told(entry: Mapping[str, Json]) -> Json:
     return {
         "Etag": entry["ETag"],
         "Key": entry["Key"],
@@ -71,7 +92,7 @@ def _listed(entry: Mapping[str, Json]) -> Json:
 
 def _parse(reader: Reader, raw: bytes) -> list[Json]:
     try:
-        text = raw.decode("utf-8-sig")
+        text = _unpacked(raw).decode("utf-8-sig")
         if reader.input_type == "CSV":
             return _csv(reader, text)
         if reader.input_type == "JSONL":
@@ -79,6 +100,15 @@ def _parse(reader: Reader, raw: bytes) -> list[Json]:
         return _array(_pointed(from_text(text), reader.pointer))
     except ValueError as error:
         raise unreadable(f"The object is not {reader.input_type}: {error}") from error
+
+
+def _unpacked(raw: bytes) -> bytes:
+    if raw.startswith(_ZSTD):
+        raise unreadable("Objects compressed with ZSTD are not implemented; supported are GZIP and none")
+    try:
+        return gzip.decompress(raw) if raw.startswith(_GZIP) else raw
+    except (OSError, EOFError) as error:
+        raise unreadable(f"The object is not GZIP: {error}") from error
 
 
 def _pointed(value: Json, pointer: str | None) -> Json:

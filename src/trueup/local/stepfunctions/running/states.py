@@ -10,7 +10,7 @@ from trueup.local.stepfunctions.paths import Path
 from trueup.local.stepfunctions.running.visit import Step, Visit
 from trueup.local.stepfunctions.running.workflow import PERFORMERS
 from trueup.local.stepfunctions.timestamps import parse_timestamp
-from trueup.local.stepfunctions.values import is_number, to_text
+from trueup.local.stepfunctions.values import is_integer, to_text
 
 
 async def _pass(visit: Visit) -> Step:
@@ -74,11 +74,13 @@ def _seconds(visit: Visit, seconds: float | Path | None, given: object) -> float
     if not isinstance(seconds, Path):
         return seconds or 0
     value = seconds.require(visit.scope(given), "SecondsPath")
-    if not is_number(value) or not 0 <= value <= MAX_SECONDS:
-        raise EvaluationError(
-            f"The SecondsPath parameter does not reference a valid number of seconds: "
-            f"{seconds.text} == {to_text(value)}"
-        )
+    told = f"{seconds.text} == {to_text(value)}"
+    if not is_integer(value):
+        raise EvaluationError(f"The SecondsPath parameter does not reference an integer value: {told}")
+    if value < 0:
+        raise EvaluationError(f"The SecondsPath parameter references a negative value: {told}")
+    if value > MAX_SECONDS:
+        raise EvaluationError(f"The SecondsPath parameter references a value above {MAX_SECONDS}: {told}")
     return float(value)
 
 

@@ -55,7 +55,16 @@ def _prepare(visit: Visit, state: Task, callback: Waiting | None) -> _Attempt:
         _seconds(visit, state.heartbeat, "HeartbeatSecondsPath", given),
         callback.beats if callback else asyncio.Event(),
     )
-    return _Attempt(visit, state, parameters, limits, callback)
+    return _Attempt(visit, state, parameters, limits, callback, _role(visit, state, given))
+
+
+def _role(visit: Visit, state: Task, given: Json) -> str | None:
+    if state.credentials is None:
+        return None
+    role = visit.render(state.credentials, given).get("RoleArn")
+    if not isinstance(role, str):
+        raise EvaluationError(f"The RoleArn of Credentials has to be a string: {to_text(role)}")
+    return role
 
 
 def _check_parameters(state: Task, parameters: Document) -> None:
@@ -93,11 +102,12 @@ class _Attempt:
     parameters: Document
     limits: Limits
     callback: Waiting | None
+    role: str | None
 
     async def run(self) -> Document:
         """The result. Raises StateError."""
         events = events_of(self.visit, self.state.resource)
-        events.scheduled(self.parameters, self.limits)
+        events.scheduled(self.parameters, self._settings())
         try:
             result = await self.limits.keep(self._call(events))
             self._check_size(result)
@@ -106,6 +116,14 @@ class _Attempt:
             raise
         events.succeeded(result)
         return result
+
+    def _settings(self) -> dict[str, Json]:
+        settings = {
+            "timeoutInSeconds": self.limits.timeout,
+            "heartbeatInSeconds": self.limits.heartbeat,
+            "taskCredentials": {"roleArn": self.role} if self.role else None,
+        }
+        return {name: value for name, value in settings.items() if value is not None}
 
     def _check_size(self, result: Document) -> None:
         if too_large(result.text):
@@ -128,7 +146,9 @@ class _Attempt:
 
     async def _start(self) -> Started:
         execution = self.visit.strand.execution
-        request = Request(self.state.resource, self.parameters.value, execution.arn)
+        request = Request(
+            self.state.resource, self.parameters.value, execution.arn, execution.origin.machine_arn
+        )
         if execution.mocks is not None and self._mocked():
             return execution.mocks.answer(self.state.name, request)
         call = asyncio.ensure_future(execution.integrations.start(request))
@@ -159,7 +179,7 @@ class _Attempt:
         # AWS stops what a stopped execution or a failed sibling leaves behind, as best it can. Of a timeout
         # its documentation does not say so: what outlives its timeout goes on (aws-facts section 2.3).
         if started.stop is not None and not self.limits.expired:
-            self.visit.strand.execution.spawn(started.stop())
+            self.visit.strand.execution.spawn(started.stop)
 
 
 PERFORMERS[Task] = _task

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from trueup.local.stepfunctions.errors import StateError
 from trueup.local.stepfunctions.history import data, failure
 from trueup.local.stepfunctions.model import Resource
-from trueup.local.stepfunctions.running.limits import Limits
 from trueup.local.stepfunctions.running.visit import Visit
 from trueup.local.stepfunctions.values import Document, Json
 
@@ -15,7 +15,7 @@ from trueup.local.stepfunctions.values import Document, Json
 class TaskEvents(Protocol):
     """The events of one attempt."""
 
-    def scheduled(self, parameters: Document, limits: Limits) -> None:
+    def scheduled(self, parameters: Document, settings: Mapping[str, Json]) -> None:
         """It is about to be called, and the call has begun."""
 
     def submitted(self, output: Document) -> None:
@@ -28,15 +28,6 @@ class TaskEvents(Protocol):
         """It has none."""
 
 
-def _limits(limits: Limits) -> dict[str, Json]:
-    given: dict[str, Json] = {}
-    if limits.timeout is not None:
-        given["timeoutInSeconds"] = limits.timeout
-    if limits.heartbeat is not None:
-        given["heartbeatInSeconds"] = limits.heartbeat
-    return given
-
-
 class ServiceEvents:
     """TaskScheduled, TaskStarted, TaskSubmitted, TaskSucceeded, TaskFailed, TaskTimedOut."""
 
@@ -44,10 +35,10 @@ class ServiceEvents:
         self._visit = visit
         self._which = {"resourceType": resource.type, "resource": resource.name}
 
-    def scheduled(self, parameters: Document, limits: Limits) -> None:
-        """With the parameters as JSON text, and the limits that the definition gives."""
+    def scheduled(self, parameters: Document, settings: Mapping[str, Json]) -> None:
+        """With the parameters as JSON text, and the limits and the role that the definition gives."""
         region = self._visit.strand.execution.region
-        details = {**self._which, "region": region, "parameters": parameters, **_limits(limits)}
+        details = {**self._which, "region": region, "parameters": parameters, **settings}
         self._visit.note("TaskScheduled", "taskScheduledEventDetails", details)
         self._visit.note("TaskStarted", "taskStartedEventDetails", self._which)
 
@@ -75,9 +66,9 @@ class FunctionEvents:
         self._visit = visit
         self._arn = resource.arn
 
-    def scheduled(self, parameters: Document, limits: Limits) -> None:
+    def scheduled(self, parameters: Document, settings: Mapping[str, Json]) -> None:
         """With the payload as input."""
-        details = {"resource": self._arn, **data("input", parameters), **_limits(limits)}
+        details = {"resource": self._arn, **data("input", parameters), **settings}
         details.pop("heartbeatInSeconds", None)
         self._visit.note("LambdaFunctionScheduled", "lambdaFunctionScheduledEventDetails", details)
         self._visit.note("LambdaFunctionStarted")
@@ -104,13 +95,15 @@ class ActivityEvents:
         self._visit = visit
         self._arn = resource.arn
 
-    def scheduled(self, parameters: Document, limits: Limits) -> None:
+    def scheduled(self, parameters: Document, settings: Mapping[str, Json]) -> None:
         """With the input that a worker will get."""
-        details = {"resource": self._arn, **data("input", parameters), **_limits(limits)}
+        details = {"resource": self._arn, **data("input", parameters), **settings}
         self._visit.note("ActivityScheduled", "activityScheduledEventDetails", details)
 
     def started(self, worker: str | None) -> None:
         """A worker has taken it."""
+        if self._visit.strand.history.closed:
+            return  # the execution has ended, and the worker will be told so when it answers
         details = {} if worker is None else {"workerName": worker}
         self._visit.note("ActivityStarted", "activityStartedEventDetails", details)
 

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import TypeVar
 
+from trueup.local.stepfunctions.running.visit import Strand, Visit
+
 T = TypeVar("T")
 
 
@@ -16,6 +18,18 @@ class Failed(Exception):
         super().__init__(index, error)
         self.index = index
         self.error = error
+
+
+def branches_again(visit: Visit) -> Sequence[Strand | None]:
+    """The paths that a redriven Parallel or inline Map goes on with; none where it begins afresh.
+
+    Where all had come to their end, what they came to was too much, and all run again
+    (aws-facts section 1.4: States.DataLimitExceeded).
+    """
+    again = visit.take_again()
+    if again is None or all(one is not None and one.output is not None for one in again.inner):
+        return ()
+    return again.inner
 
 
 async def run_together(work: Sequence[Coroutine[object, object, T]]) -> list[T]:

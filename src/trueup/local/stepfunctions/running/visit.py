@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trueup.local.stepfunctions.errors import DATA_LIMIT, EvaluationError, StateError
-from trueup.local.stepfunctions.history import WHOLE_DATA, data
+from trueup.local.stepfunctions.history import WHOLE_DATA, History, data
 from trueup.local.stepfunctions.model import WHOLE, State, Working
 from trueup.local.stepfunctions.paths import Path, place
 from trueup.local.stepfunctions.scope import Scope, Variables
 from trueup.local.stepfunctions.templates import Template
 from trueup.local.stepfunctions.timestamps import iso_millis
-from trueup.local.stepfunctions.values import EMPTY, Document, Json, too_large
+from trueup.local.stepfunctions.values import EMPTY, Document, Json, to_text, too_large
 
 if TYPE_CHECKING:
     from trueup.local.stepfunctions.running.execution import Execution
+    from trueup.local.stepfunctions.running.map_run import MapRun
+
+
+@dataclass(slots=True)
+class Standing:
+    """Where a path stood when it entered its latest state: a redrive goes on from here."""
+
+    state: str
+    document: Document
+    variables: Variables
+    entered: int = 0
+    """The event of entering that state."""
+    inner: Sequence[Strand | None] = ()
+    """The paths within that state, of a Parallel or an inline Map; None for an item not yet begun."""
+    map_run: MapRun | None = None
+    """The Map Run of that state, of a Distributed Map."""
 
 
 @dataclass(slots=True)
@@ -27,17 +43,30 @@ class Strand:
     """
 
     execution: Execution
+    history: History
     previous: int = 0
     variables: Variables = field(default_factory=Variables)
     item: Mapping[str, Json] | None = None
     """`$$.Map.Item` inside a Map."""
-    top: bool = False
-    """Whether this is the execution itself: where it stands is where a redrive starts."""
+    again: Standing | None = None
+    """Where this path goes on from, when it is redriven; taken by the first state that it visits."""
+    standing: Standing | None = None
+    """Where it stands now."""
+    output: Document | None = None
+    """What it has come to."""
 
     def inner(self, previous: int, item: Mapping[str, Json] | None = None) -> Strand:
         """A path within this one. It reads the variables around it and has its own."""
         variables = Variables(self.variables)
-        return Strand(self.execution, previous, variables, self.item if item is None else item)
+        return Strand(self.execution, self.history, previous, variables, self.item if item is None else item)
+
+    def inner_again(self, previous: int, earlier: Strand | None, item: Mapping[str, Json] | None) -> Strand:
+        """A path within this one that goes on where an earlier one stood, if it had begun."""
+        strand = self.inner(previous, item)
+        if earlier is not None and earlier.standing is not None:
+            strand.again = earlier.standing
+            strand.variables = earlier.standing.variables.copy(self.variables)
+        return strand
 
 
 @dataclass(slots=True)
@@ -52,7 +81,7 @@ class Step:
 class Visit:
     """A state being visited."""
 
-    __slots__ = ("document", "entered", "entered_at", "retries", "state", "strand", "token")
+    __slots__ = ("_again", "document", "entered", "entered_at", "retries", "state", "strand", "token")
 
     def __init__(self, strand: Strand, state: State, document: Document) -> None:
         self.strand = strand
@@ -60,11 +89,19 @@ class Visit:
         self.document = document
         self.retries = 0
         self.token: str | None = None
+        self._again, strand.again = strand.again, None
         self.entered_at = strand.execution.clock.now()
-        self.entered = self.note(f"{state.type}StateEntered", "stateEnteredEventDetails", self._entering())
+        self.entered = self._enter()
+        strand.standing = Standing(state.name, document, strand.variables.copy(), self.entered)
 
-    def _entering(self) -> dict[str, Json]:
-        return {"name": self.state.name, **data("input", self.document)}
+    def _enter(self) -> int:
+        """Write the event of entering. A redriven state has been entered already and not been left, but for
+        Fail, which is entered again ([dg:redrive-executions], [dg:redrive-map-run]).
+        """
+        if self._again is not None and self._again.entered and self.state.type != "Fail":
+            return self._again.entered
+        details = {"name": self.state.name, **data("input", self.document)}
+        return self.note(f"{self.state.type}StateEntered", "stateEnteredEventDetails", details)
 
     def note(
         self,
@@ -75,15 +112,28 @@ class Visit:
         moves: bool = True,
     ) -> int:
         """Write an event; the next one of this strand points to it, unless it does not `move`."""
-        number = self.strand.execution.history.add(kind, self.strand.previous, field, details)
+        number = self.strand.history.add(kind, self.strand.previous, field, details)
         if moves:
             self.strand.previous = number
         return number
+
+    @property
+    def standing(self) -> Standing:
+        """Where the path stands: in this state, with what a redrive must know of it."""
+        assert self.strand.standing is not None
+        return self.strand.standing
+
+    def take_again(self) -> Standing | None:
+        """What this state goes on with when it is redriven: given once, to its first attempt."""
+        again, self._again = self._again, None
+        return again
 
     def leave(self, step: Step) -> None:
         """Write the event of leaving, and set variables."""
         details: dict[str, Json] = {"name": self.state.name, **data("output", step.output)}
         if step.assigned:
+            if too_large(to_text(step.assigned)):
+                raise data_limit(self.state.name)  # 256 KiB at once ([dg:workflow-variables])
             self.strand.variables.assign(step.assigned)
             details["assignedVariables"] = {name: Document(value) for name, value in step.assigned.items()}
             details["assignedVariablesDetails"] = WHOLE_DATA

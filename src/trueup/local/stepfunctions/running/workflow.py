@@ -22,22 +22,28 @@ PERFORMERS: dict[type[model.State], Perform] = {}
 async def run_workflow(
     strand: Strand, states: Mapping[str, model.State], start_at: str, document: Document
 ) -> Document:
-    """Run a workflow to its end, and give its output. Raises StateError where a state fails for good."""
+    """Run a workflow to its end, and give its output: from its start, or from where it is redriven.
+
+    Raises StateError where a state fails for good.
+    """
     name: str | None = start_at
+    if strand.again is not None:
+        name, document = strand.again.state, strand.again.document
     turns = 0
     while name is not None:
-        if strand.top:
-            strand.execution.stand_at(name, document)
-        step = await _visit(Visit(strand, states[name], document))
-        document, name = step.output, step.next
         turns += 1
-        if turns % _TURN == 0:
-            await asyncio.sleep(0)
+        # Nothing is waited for between leaving one state and entering the next: a redrive goes on from the
+        # state that was entered last.
+        step = await _visit(Visit(strand, states[name], document), pause=turns % _TURN == 0)
+        document, name = step.output, step.next
+    strand.output = document
     return document
 
 
-async def _visit(visit: Visit) -> Step:
+async def _visit(visit: Visit, *, pause: bool) -> Step:
     try:
+        if pause:
+            await asyncio.sleep(0)
         step = await PERFORMERS[type(visit.state)](visit)
     except EvaluationError as error:
         raise visit.failed(error) from error

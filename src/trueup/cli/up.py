@@ -1,0 +1,72 @@
+"""`trueup up`: the local stack, until Ctrl-C."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import threading
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trueup.cli.output import Json, print_json, say
+from trueup.cli.signals import leave_on_sigterm
+
+if TYPE_CHECKING:
+    from trueup.local.stack import Stack
+
+EXAMPLE = "trueup up --flights"
+
+
+def command(
+    as_json: Json = False,
+    aws: Annotated[
+        str | None, typer.Option(metavar="URL", help="An emulator of your own in place of MiniStack.")
+    ] = None,
+    flights: Annotated[bool, typer.Option(help="Put the year of flights of the demo into S3.")] = False,
+) -> None:
+    """Start the local stack, say where it is, and keep it up until Ctrl-C.
+
+    Deploys template.yaml to MiniStack, with PostgreSQL, ECS and Step Functions beside it. Standard output are
+    lines for a shell; what happens is told on standard error. Everything goes with the command.
+    """
+    from trueup.local.flights import days
+    from trueup.local.stack import Options, stack
+    from trueup.local.stores import put_days
+    from trueup.local.targets import FLIGHTS_BUCKET
+
+    leave_on_sigterm()
+    with stack(Options(aws=aws), note=partial(say, aside=True)) as up:
+        if flights:
+            say(f"{put_days(up.client('s3'), FLIGHTS_BUCKET, days())} days of flights are in S3.", aside=True)
+        if as_json:
+            print_json(_told(up))
+        else:
+            print("\n".join(_lines(_told(up))))
+        sys.stdout.flush()
+        say("The stack is up. Ctrl-C ends it.", aside=True)
+        with suppress(KeyboardInterrupt):
+            threading.Event().wait()
+
+
+def _told(up: Stack) -> dict[str, Any]:
+    resources = up.deployed.of_type
+    return {
+        "environment": {
+            **up.environment(),
+            "TRUEUP_TABLE": up.table,
+            "TRUEUP_BUCKET": up.bucket,
+            "FLIGHTS_POSTGRES_DSN": up.dsn,
+        },
+        "functions": sorted(resources("AWS::Lambda::Function")),
+        "machines": sorted(resources("AWS::StepFunctions::StateMachine")),
+        "taskDefinitions": sorted(resources("AWS::ECS::TaskDefinition")),
+    }
+
+
+def _lines(told: dict[str, Any]) -> list[str]:
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in told["environment"].items()]
+    names = [f"# {kind}: {' '.join(told[kind])}" for kind in ("functions", "machines", "taskDefinitions")]
+    return exports + names

@@ -1,0 +1,85 @@
+"""Jobs as the local ECS runs them: images, and task definitions for jobs that the template does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trueup.jobfile import catalogue, load
+from trueup.local.ecs import KnownImages, worker_image
+from trueup.model.base import sha256
+from trueup.model.job import JobFile
+
+MODES = ("read", "write")
+
+
+@dataclass(frozen=True, slots=True)
+class JobFolder:
+    """A job and the folder of its code, which stands for its image."""
+
+    job: JobFile
+    folder: Path
+
+    @property
+    def digest(self) -> str:
+        """Of the files of its code: other code, other image."""
+        files = sorted(path for path in self.folder.iterdir() if path.is_file())
+        digest = sha256(
+            b"\0".join(part for path in files for part in (path.name.encode(), path.read_bytes()))
+        )
+        return f"sha256:{digest}"
+
+    @property
+    def image(self) -> str:
+        """The reference to its image."""
+        return f"local/{self.job.name}@{self.digest}"
+
+    @property
+    def parameter(self) -> str:
+        """The template's parameter for the image."""
+        return "".join(word.capitalize() for word in self.job.name.split("-")) + "Image"
+
+
+def find_jobs(*roots: Path) -> dict[str, JobFolder]:
+    """The jobs of `containers/*/job.yaml` under some folders. Raises UsageError."""
+    found: dict[str, JobFolder] = {}
+    for root in roots:
+        catalogue(root)  # says all that is wrong with any of them at once
+        for path in sorted(root.glob("containers/*/job.yaml")):
+            made = JobFolder(load(path), path.parent.resolve())
+            found[made.job.name] = made
+    return found
+
+
+def images_of(jobs: Mapping[str, JobFolder]) -> KnownImages:
+    """What the references of the jobs' images stand for."""
+    return KnownImages({one.image: worker_image(one.folder) for one in jobs.values()})
+
+
+def register(own: Any, stack: str, one: JobFolder, environment: Mapping[str, str]) -> None:
+    """Register both task definitions of a job, as template.yaml would have them; `own` is an ECS client."""
+    task = one.job.task
+    for mode in MODES:
+        names: Mapping[str, str] = getattr(one.job.secrets, mode)
+        own.register_task_definition(
+            family=f"{stack}-{one.job.name}-{mode}",
+            requiresCompatibilities=["FARGATE"],
+            networkMode="awsvpc",
+            cpu=str(task.cpu),
+            memory=str(task.memory),
+            containerDefinitions=[
+                {
+                    "name": "job",
+                    "image": one.image,
+                    "essential": True,
+                    "stopTimeout": task.stop_seconds,
+                    "environment": [{"name": name, "value": value} for name, value in environment.items()],
+                    "secrets": [
+                        {"name": f"SECRET_{name.upper().replace('-', '_')}", "valueFrom": secret}
+                        for name, secret in names.items()
+                    ],
+                }
+            ],
+        )

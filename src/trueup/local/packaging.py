@@ -1,0 +1,126 @@
+"""What is deployed: the layer of the functions, and the template with its artefacts in S3.
+
+`python -m trueup.local.packaging <folder>` writes into a folder what of the layer is ours; `make layer` puts
+the dependencies beside it. For AWS `sam deploy` or `aws cloudformation package` does the rest; `package` does
+the same for the local stack.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from samtranslator.yaml_helper import intrinsics_multi_constructor
+
+import trueup
+from trueup.errors import LocalStackError
+from trueup.jobfile import catalogue, write_catalogue
+from trueup.model.base import sha256
+from trueup.model.job import JobFile
+
+TEMPLATE = "template.yaml"
+LAYER = "build/layer"
+"""The template's name for the layer."""
+
+Files = Mapping[str, bytes]
+Put = Callable[[str, bytes], str]
+"""Puts an object under a key and gives its `s3://` address."""
+
+_ARTEFACTS = ("CodeUri", "ContentUri", "DefinitionUri")
+_NOT_FOR_FUNCTIONS = frozenset({"cli", "local", "testing", "__pycache__"})
+# As old as a zip can be: the same files make the same bytes, and so the same key.
+_MOMENT = (1980, 1, 1, 0, 0, 0)
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads `!Ref` and its like as mappings. SAM's own function for it would teach every SafeLoader that."""
+
+
+_Loader.add_multi_constructor("!", intrinsics_multi_constructor)
+
+
+def project() -> Path:
+    """The folder of template.yaml: the current one, or the source tree. Raises LocalStackError."""
+    for root in (Path.cwd(), Path(__file__).parents[3]):
+        if (root / TEMPLATE).is_file() and (root / "statemachines").is_dir():
+            return root
+    raise LocalStackError(
+        f"There is nothing to deploy here: no {TEMPLATE} with its statemachines.",
+        remedy="Run the command in a clone of the repository.",
+    )
+
+
+def read_template(root: Path) -> dict[str, Any]:
+    """The template of a folder, its intrinsics as mappings."""
+    template: dict[str, Any] = yaml.load((root / TEMPLATE).read_text(), _Loader)  # noqa: S506  a SafeLoader
+    return template
+
+
+def layer(jobs: Mapping[str, JobFile]) -> dict[str, bytes]:
+    """The layer's files, all but its dependencies: the package, and the catalogue of jobs beside it."""
+    package = Path(trueup.__file__).parent
+    files = {f"python/trueup/{name}": data for name, data in _files(package)}
+    return files | {"python/catalogue.json": write_catalogue(jobs)}
+
+
+def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if path.is_file() and not _NOT_FOR_FUNCTIONS & set(name.parts):
+            yield name.as_posix(), path.read_bytes()
+
+
+def zipped(files: Files) -> bytes:
+    """An archive of files; the same files give the same bytes."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in sorted(files.items()):
+            archive.writestr(zipfile.ZipInfo(name, _MOMENT), data, zipfile.ZIP_DEFLATED)
+    return packed.getvalue()
+
+
+def package(root: Path, layer: Files, put: Put) -> str:
+    """The template of a folder as JSON, each local path in it replaced by an object that `put` has put.
+
+    `layer` stands for the folder build/layer. Raises LocalStackError where the template names nothing.
+    """
+    template = read_template(root)
+    for name, resource in template["Resources"].items():
+        properties = resource.get("Properties", {})
+        for field in _ARTEFACTS:
+            if isinstance(properties.get(field), str):
+                data, suffix = _artefact(root, properties[field], layer, name)
+                properties[field] = put(f"{sha256(data)}{suffix}", data)
+    return json.dumps(template)
+
+
+def _artefact(root: Path, place: str, layer: Files, resource: str) -> tuple[bytes, str]:
+    if place == LAYER:
+        return zipped(layer), ".zip"
+    path = root / place
+    if path.is_dir():
+        return zipped(dict(_files(path))), ".zip"
+    if path.is_file():
+        return path.read_bytes(), "".join(path.suffixes)
+    raise LocalStackError(
+        f"{TEMPLATE}: {resource} names {place}, which is not there.", remedy="Correct the path."
+    )
+
+
+def main(arguments: list[str]) -> None:
+    """Write our part of the layer into a folder."""
+    (folder,) = arguments
+    for name, data in layer(catalogue(project())).items():
+        path = Path(folder) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

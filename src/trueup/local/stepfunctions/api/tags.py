@@ -1,0 +1,40 @@
+"""Operations on tags, of machines and of activities."""
+
+from __future__ import annotations
+
+from trueup.local.stepfunctions import tags
+from trueup.local.stepfunctions.api.requests import Body, required
+from trueup.local.stepfunctions.engine import Engine
+from trueup.local.stepfunctions.errors import ApiError
+from trueup.local.stepfunctions.values import Json
+
+
+def given(body: Body) -> dict[str, str]:
+    """The tags of a request."""
+    return {tag["key"]: tag.get("value", "") for tag in body.get("tags") or []}
+
+
+def tag(engine: Engine, body: Body) -> Json:
+    """TagResource."""
+    arn = required(body, "resourceArn")
+    tags.tag(arn, _resource(engine, arn), given(body))
+    return {}
+
+
+def untag(engine: Engine, body: Body) -> Json:
+    """UntagResource."""
+    tags.untag(_resource(engine, required(body, "resourceArn")), body["tagKeys"])
+    return {}
+
+
+def list_all(engine: Engine, body: Body) -> Json:
+    """ListTagsForResource."""
+    found = _resource(engine, required(body, "resourceArn")).tags
+    return {"tags": [{"key": key, "value": value} for key, value in found.items()]}
+
+
+def _resource(engine: Engine, arn: str) -> tags.Tagged:
+    try:
+        return engine.activities.find(arn) if ":activity:" in arn else engine.machines.find(arn)
+    except ApiError as error:
+        raise ApiError("ResourceNotFound", f"Resource not found: '{arn}'") from error

@@ -1,0 +1,56 @@
+"""`trueup up`: says where it is, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .watching import begin, nothing_is_left, started_by
+
+pytestmark = pytest.mark.timeout(300)
+
+LOOK = """
+import boto3
+print(*(machine["name"] for machine in boto3.client("stepfunctions").list_state_machines()["stateMachines"]))
+print(boto3.client("ecs").describe_task_definition(taskDefinition="trueup-flights-rows-write")
+      ["taskDefinition"]["containerDefinitions"][0]["secrets"][0]["name"])
+print(boto3.client("lambda").get_function(FunctionName="trueup-start")["Configuration"]["FunctionName"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
+)
+def test_a_stack_that_is_stopped_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with begin("up", "--json") as up:
+        assert up.stdout is not None
+        told = json.loads(up.stdout.readline())
+        assert {"trueup-start", "trueup-accept"} <= set(told["functions"])
+        assert started_by(tmp_path)
+        up.send_signal(number)
+    assert code == up.returncode
+    assert nothing_is_left(tmp_path, seconds=0 if number is not signal.SIGKILL else 20)
+
+
+def test_its_lines_point_every_tool_at_the_stack(tmp_path: Path) -> None:
+    with begin("up") as up:
+        assert up.stdout is not None
+        lines = []
+        while not (line := up.stdout.readline()).startswith("# taskDefinitions"):
+            lines.append(line)
+        script = "".join(lines) + f'exec "{sys.executable}" - <<"END"\n{LOOK}\nEND\n'
+        clean = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+        found = subprocess.run(
+            ["/bin/sh", "-c", script], env=clean, capture_output=True, text=True, check=False
+        )
+        up.send_signal(signal.SIGINT)
+    assert ["trueup-backfill trueup-partitions", "SECRET_DSN", "trueup-start"] == found.stdout.splitlines()

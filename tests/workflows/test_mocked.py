@@ -1,0 +1,86 @@
+"""Every way through the machines, at our endpoint or at the one that SFN_ENDPOINT names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from trueup.handling.ends import ended_of
+from trueup.model.plan import TaskOrder
+
+from .definitions import SUBSTITUTIONS
+from .mocked import any_endpoint, run
+from .mocked_cases import ACCEPT, CASES, EXIT, NUMBER, ORDER, RUN, SETTLE, WORD, WORK, Case
+
+BY_NAME = {str(case): case for case in CASES}
+
+
+@pytest.fixture(scope="module")
+def sfn() -> Iterator[Any]:
+    with any_endpoint() as client:
+        yield client
+
+
+def play(sfn: Any, case: Case) -> Any:
+    return run(sfn, case.machine, case.name, case.given)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case_goes_its_way(sfn: Any, case: Case) -> None:
+    ran = play(sfn, case)
+    assert list(case.path) == ran.path
+    assert list(case.retried) == ran.retried
+    assert (case.status, case.error) == (ran.status, ran.error)
+    if case.heard:
+        assert case.heard == ended_of(ran.of(ACCEPT)[0].given["ended"])
+
+
+def test_the_run_and_its_position_reach_settle_and_nothing_else(sfn: Any) -> None:
+    ran = play(sfn, BY_NAME["backfill-FanOutFails"])
+    first, second = ran.of(SETTLE)
+    assert "States.TaskFailed" == second.given["caught"]["Error"]
+    start = {"phase": "apply", "dispatch": 0, "firstSlice": 0, "mark": None}
+    worked = {"phase": "apply", "dispatch": 1, "firstSlice": 2, "mark": 0}
+    function = SUBSTITUTIONS["Settle"]
+    assert [{"FunctionName": function, "Payload": {**RUN, "at": start}}] == first.calls
+    assert [{"FunctionName": function, "Payload": {**RUN, "at": worked}}] == second.calls
+
+
+def test_each_fan_out_has_the_name_and_the_input_that_it_was_given(sfn: Any) -> None:
+    ran = play(sfn, BY_NAME["backfill-WorksTwice"])
+    calls = [call for visit in ran.of(WORK) for call in visit.calls]
+    assert ["flights-1-1-apply-1", "flights-1-1-apply-2"] == [call["Name"] for call in calls]
+    assert {SUBSTITUTIONS["Partitions"]} == {call["StateMachineArn"] for call in calls}
+    assert [{"order": {"runId": "flights-1"}, "maxConcurrency": 2}] * 2 == [call["Input"] for call in calls]
+
+
+def test_the_number_is_asked_of_the_open_run_of_this_generation(sfn: Any) -> None:
+    (call,) = play(sfn, BY_NAME["slice-GateIsShut"]).of(NUMBER)[0].calls
+    assert {"PK": {"S": "RUN#flights-1"}, "SK": {"S": "RUN"}} == call["Key"]
+    values = {":one": {"N": "1"}, ":open": {"S": "RUNNING"}, ":ours": {"N": "1"}}
+    assert values == call["ExpressionAttributeValues"]
+
+
+@pytest.mark.parametrize(("name", "state"), [("slice-Exit75", EXIT), ("slice-WordIsThatItLeaves", WORD)])
+def test_each_launch_has_an_order_of_its_own(sfn: Any, name: str, state: str) -> None:
+    ran = play(sfn, BY_NAME[name])
+    launched = [call for visit in ran.of(state) for call in visit.calls]
+    orders = [TaskOrder.model_validate_json(environment(call)["TRUEUP_ORDER"]) for call in launched]
+    assert [{**ORDER, "launch": 41}, {**ORDER, "launch": 42}] == [order.document() for order in orders]
+    assert [41, 42] == [visit.given["number"]["launch"] for visit in ran.of(ACCEPT)]
+
+
+def test_only_a_task_that_is_waited_for_has_a_token(sfn: Any) -> None:
+    (call,) = play(sfn, BY_NAME["slice-WordIsGood"]).of(WORD)[0].calls
+    assert environment(call)["TRUEUP_TASK_TOKEN"]
+    (call,) = play(sfn, BY_NAME["slice-Exit0"]).of(EXIT)[0].calls
+    assert {"TRUEUP_ORDER"} == set(environment(call))
+
+
+def environment(call: dict[str, Any]) -> dict[str, str]:
+    """What a launch sets in the container `job`."""
+    (container,) = call["Overrides"]["ContainerOverrides"]
+    assert "job" == container["Name"]
+    return {entry["Name"]: entry["Value"] for entry in container["Environment"]}
