@@ -28,7 +28,7 @@ def api_of(world: World) -> Api:
     """The API of a world."""
     watch = Watch(world.ledger, world.artifacts, world.clock)
     lists = Lists(world.ledger, world.artifacts)
-    return Api(Services(world.ledger, watch, lists, world.start, world.jobs))
+    return Api(Services(world.ledger, watch, lists, world.reports, world.start, world.jobs))
 
 
 def event_of(

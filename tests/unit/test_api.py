@@ -113,6 +113,26 @@ def test_partitions_and_rejects_are_paged(client: Client, run_id: str) -> None:
     ]
 
 
+def test_a_report_is_there_once_the_run_has_ended_and_a_place_to_look_before(
+    world: World, client: Client
+) -> None:
+    _, started = client.call("POST", "/runs", body=START)
+    path = f"/runs/{started['runId']}"
+    status, pending = client.call("GET", f"{path}/report")
+    assert (202, "RUNNING", path) == (status, pending["status"], pending["location"])
+    world.play(world.steps.executions[started["execution"]])
+    report = client.get(f"{path}/report")
+    assert ("SUCCEEDED", 36) == (report["status"], report["records"]["read"])
+
+
+def test_a_report_can_be_had_as_a_page(client: Client, run_id: str) -> None:
+    event = event_of("GET", f"/runs/{run_id}/report", headers={"Accept": "text/html,*/*"})
+    answer = client.api.handle(event)
+    assert (200, "text/html; charset=utf-8") == (answer["statusCode"], answer["headers"]["content-type"])
+    assert answer["body"].startswith("<!doctype html>")
+    assert run_id in answer["body"]
+
+
 def test_jobs_and_estimates_come_from_the_catalogue(client: Client) -> None:
     (job,) = client.get("/jobs")["jobs"]
     assert ("numbers", "Numbers.", "list") == (job["name"], job["description"], job["by"])

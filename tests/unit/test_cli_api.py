@@ -201,6 +201,24 @@ def test_partitions_rejects_and_the_trail_are_listed(
     assert "user/ann" in told(capsys, "audit", run_id)
 
 
+def test_a_report_is_shown_once_the_run_has_ended(
+    stage: Stage, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    stage.arrows = 1
+    run_id = started(capsys)
+    assert 4 == main(["report", run_id])
+    assert f"Run {run_id} is RUNNING: its report is made when it ends." in capsys.readouterr().err
+    stage.finish()
+    file = tmp_path / "report.html"
+    out = told(capsys, "report", run_id, "--html", str(file))
+    assert "rejected 7: five" in out
+    assert re.search(r"ACCEPTED +7 +84 +77 +0 +7 ", out)
+    assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert 84 == as_json(capsys, "report", run_id)["records"]["read"]
+    assert 2 == main(["report", run_id, "--html", str(tmp_path)])
+    assert "cannot be written: Is a directory." in capsys.readouterr().err
+
+
 def test_more_entries_than_a_page_holds_are_all_there(
     stage: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

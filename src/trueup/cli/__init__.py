@@ -9,7 +9,20 @@ from typing import Annotated, Any
 
 import typer
 
-from trueup.cli import audit, demo, estimate, jobs, new, partitions, rejects, start, status, up, validate
+from trueup.cli import (
+    audit,
+    demo,
+    estimate,
+    jobs,
+    new,
+    partitions,
+    rejects,
+    report,
+    start,
+    status,
+    up,
+    validate,
+)
 from trueup.cli.exits import DONE, FAILED, INTERRUPTED, USAGE
 from trueup.errors import TrueupError, UsageError
 
@@ -34,6 +47,7 @@ COMMANDS: Mapping[str, Any] = {
     "status": status,
     "partitions": partitions,
     "rejects": rejects,
+    "report": report,
     "audit": audit,
 }
 for _name, _module in COMMANDS.items():

@@ -28,6 +28,7 @@ from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable, connect_dynamodb
 from trueup.model.job import JobFile
 from trueup.naming import Naming
+from trueup.reporting import Reports
 from trueup.settling import Settlement
 from trueup.starting import Starter
 from trueup.watching import Lists, Watch
@@ -77,7 +78,7 @@ def api() -> Api:
     """For `api`."""
     watch = Watch(_ledger(), _artifacts(), SystemClock())
     lists = Lists(_ledger(), _artifacts())
-    return Api(Services(_ledger(), watch, lists, starting(), _jobs()))
+    return Api(Services(_ledger(), watch, lists, _reports(), starting(), _jobs()))
 
 
 @cache
@@ -115,7 +116,11 @@ def _acceptance() -> Acceptance:
 
 
 def _settlement() -> Settlement:
-    return Settlement(_ledger(), _artifacts(), _acceptance())
+    return Settlement(_ledger(), _artifacts(), _acceptance(), _reports().of)
+
+
+def _reports() -> Reports:
+    return Reports(_ledger(), _artifacts())
 
 
 def _tasks() -> Tasks:

@@ -168,6 +168,20 @@ class JobList(Value):
     jobs: list[JobView]
 
 
+class Pending(Value):
+    """What was asked for is not there yet; `location` is where to look meanwhile."""
+
+    run_id: str
+    status: RunStatus
+    location: str
+
+
+class Html(Value):
+    """A page."""
+
+    text: str
+
+
 class Started(Value):
     """A run that was accepted; `location` is where to look."""
 

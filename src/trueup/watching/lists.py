@@ -21,7 +21,7 @@ from trueup.model.view import (
     RunList,
 )
 from trueup.watching import tokens
-from trueup.watching.planned import planned_from
+from trueup.watching.planned import Placed, planned_items
 from trueup.watching.rejects import lines_from
 from trueup.watching.status import current_phase, view
 
@@ -29,9 +29,6 @@ MOST_AT_ONCE = 1_000
 LOOKED_AT = 2_000
 """Items that one page of a filtered list looks at: rather a short page than a long wait."""
 _BATCH = 100
-
-_Placed = tuple[PartitionItem, int, int]
-"""A partition, the offset behind it in the plan's object, and how many come up to there."""
 
 
 def jobs(catalogue: Mapping[str, JobFile]) -> JobList:
@@ -114,7 +111,7 @@ class Lists:
         phase = phase or self._phase(run)
         start = tokens.read(after, offset=0, seen=0, object=0, byte=0)
         if partition is not None:
-            items: Iterator[_Placed] = iter([(self._ledger.partitions.get(run_id, phase, partition), 0, 0)])
+            items: Iterator[Placed] = iter([(self._ledger.partitions.get(run_id, phase, partition), 0, 0)])
         else:
             items = self._items(run, phase, start["offset"], start["seen"])
         return self._rejects(run_id, phase, items, start, limit)
@@ -123,7 +120,7 @@ class Lists:
         self,
         run_id: str,
         phase: Phase,
-        items: Iterator[_Placed],
+        items: Iterator[Placed],
         start: Mapping[str, int],
         limit: int,
     ) -> RejectList:
@@ -151,19 +148,12 @@ class Lists:
     def _phase(self, run: Run) -> Phase:
         return current_phase(run, self._ledger.verdicts.counts_by_phase(run.run_id))
 
-    def _items(self, run: Run, phase: Phase, offset: int, seen: int) -> Iterator[_Placed]:
+    def _items(self, run: Run, phase: Phase, offset: int, seen: int) -> Iterator[Placed]:
         """Partitions in the plan's order, as the ledger has them; with the position behind each."""
         if not run.is_planned or phase not in run.phases:
             return
         plan = self._artifacts.plan_of(run)
-        for page in planned_from(self._artifacts, run, phase, plan, offset, seen):
-            for start in range(0, len(page), _BATCH):
-                batch = page[start : start + _BATCH]
-                ids = [part.id for part, _ in batch]
-                items = self._ledger.partitions.get_many(run.run_id, phase, ids)
-                for part, behind in batch:
-                    seen += 1
-                    yield items[part.id], behind, seen
+        yield from planned_items(self._ledger, self._artifacts, run, phase, plan, offset, seen)
 
 
 def holds_rejects(item: PartitionItem) -> bool:

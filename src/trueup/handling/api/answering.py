@@ -14,11 +14,12 @@ from trueup.handling.api.problems import FAULT, NO_METHOD, NO_ROUTE, UNSIGNED, P
 from trueup.handling.api.routes import ROUTES, Route
 from trueup.handling.api.services import Services
 from trueup.model.base import Value
-from trueup.model.view import Started
+from trueup.model.view import Html, Pending, Started
 
 log = logging.getLogger("trueup.api")
 
 Answer = dict[str, Any]
+_HTML = "text/html; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,10 @@ class Api:
 
 
 def _told(route: Route, value: Value) -> Answer:
+    if isinstance(value, Html):
+        return {"statusCode": 200, "headers": {"content-type": _HTML}, "body": value.text}
     status = next(status for status, model in route.answers.items() if isinstance(value, model))
-    headers = {"location": value.location} if isinstance(value, Started) else {}
+    headers = {"location": value.location} if isinstance(value, Started | Pending) else {}
     return answer(status, value.document(), **headers)
 
 

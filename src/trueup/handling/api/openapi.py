@@ -92,6 +92,8 @@ def _inlined(field: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
 def _responses(route: Route) -> Iterator[tuple[str, Any]]:
     for status, model in sorted(route.answers.items()):
         response = _response(status, "application/json", model.__name__)
+        if route.html and status == HTTPStatus.OK:
+            response["content"]["text/html"] = {"schema": {"type": "string"}}
         if "location" in model.model_fields:
             where = {"schema": {"type": "string"}, "description": "Where to look."}
             response["headers"] = {"Location": where}

@@ -13,15 +13,28 @@ from pydantic.alias_generators import to_snake
 from trueup.handling.api import verbs
 from trueup.model.base import Value
 from trueup.model.estimate import Estimate
+from trueup.model.report import Report
 from trueup.model.request import StartBody, Wish
-from trueup.model.view import AuditList, JobList, PartitionList, RejectList, RunDetail, RunList, Started
+from trueup.model.view import (
+    AuditList,
+    JobList,
+    PartitionList,
+    Pending,
+    RejectList,
+    RunDetail,
+    RunList,
+    Started,
+)
 
 _NOT_FOUND, _REFUSED = 404, 409
 
 
 @dataclass(frozen=True)
 class Route:
-    """One route: `answers` are its documents by status, `problems` the statuses that not all routes have."""
+    """One route: `answers` are its documents by status, `problems` the statuses that not all routes have.
+
+    `html`: the first of the documents can be had as a page too.
+    """
 
     method: str
     path: str
@@ -30,6 +43,7 @@ class Route:
     query: type[Value] | None = None
     body: type[Value] | None = None
     problems: tuple[int, ...] = ()
+    html: bool = False
 
     @property
     def name(self) -> str:
@@ -73,6 +87,14 @@ ROUTES = (
         verbs.list_rejects,
         {200: RejectList},
         query=verbs.RejectsQuery,
+        problems=(_NOT_FOUND,),
+    ),
+    Route(
+        "GET",
+        "/runs/{runId}/report",
+        verbs.show_report,
+        {200: Report, 202: Pending},
+        html=True,
         problems=(_NOT_FOUND,),
     ),
     Route(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from trueup.handling.start import Starting
 from trueup.ledger import Ledger
 from trueup.model.job import JobFile
+from trueup.reporting import Reports
 from trueup.watching import Lists, Watch
 
 
@@ -18,5 +19,6 @@ class Services:
     ledger: Ledger
     watch: Watch
     lists: Lists
+    reports: Reports
     starting: Starting
     jobs: Mapping[str, JobFile]

@@ -13,9 +13,20 @@ from trueup.handling.api.services import Services
 from trueup.model.base import Value
 from trueup.model.estimate import Estimate
 from trueup.model.ledger import Run
+from trueup.model.report import Report
 from trueup.model.request import StartBody, Wish
 from trueup.model.states import RUN_ENDS, PartitionStatus, Phase, RunStatus
-from trueup.model.view import AuditList, JobList, PartitionList, RejectList, RunDetail, RunList, Started
+from trueup.model.view import (
+    AuditList,
+    Html,
+    JobList,
+    PartitionList,
+    Pending,
+    RejectList,
+    RunDetail,
+    RunList,
+    Started,
+)
 from trueup.watching.lists import MOST_AT_ONCE, jobs
 
 Limit = Annotated[int, Field(ge=1, le=MOST_AT_ONCE)]
@@ -134,6 +145,19 @@ def show_audit(here: Services, call: Call, run_id: str) -> AuditList:
     """The trail of a run, oldest first."""
     query = call.of_query(AuditQuery)
     return here.lists.audit(run_id, limit=query.limit, after=query.after)
+
+
+def show_report(here: Services, call: Call, run_id: str) -> Report | Pending | Html:
+    """The report of a run that has ended, as JSON or, where `text/html` is accepted, as a page."""
+    if "text/html" in call.accept:
+        page = here.reports.page_of(run_id)
+        if page is not None:
+            return Html(text=page)
+    report = here.reports.of(run_id)
+    if report is not None:
+        return report
+    run = here.ledger.runs.get(run_id)
+    return Pending(run_id=run_id, status=run.status, location=f"/runs/{run_id}")
 
 
 def estimate(here: Services, call: Call) -> Estimate:
