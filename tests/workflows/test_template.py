@@ -260,6 +260,37 @@ def test_a_function_is_over_before_the_state_that_waits_for_it() -> None:
         assert timeout < state(file, name)["TimeoutSeconds"]
 
 
+def test_every_call_of_the_api_has_to_be_signed() -> None:
+    (api,) = [one for one in deployed()["Resources"].values() if one["Type"] == "AWS::ApiGatewayV2::Api"]
+    operations = [one for path in api["Properties"]["Body"]["paths"].values() for one in path.values()]
+    assert operations
+    for operation in operations:
+        assert [{"AWS_IAM": []}] == operation["security"]
+        assert "2.0" == operation["x-amazon-apigateway-integration"]["payloadFormatVersion"]
+    (scheme,) = api["Properties"]["Body"]["components"]["securitySchemes"].values()
+    assert "awsSigv4" == scheme["x-amazon-apigateway-authtype"]
+
+
+def test_the_api_changes_nothing_that_is_there() -> None:
+    actions = {action for _, action, _ in permissions("ApiRole")}
+    assert {
+        "dynamodb:GetItem",
+        "dynamodb:BatchGetItem",
+        "dynamodb:Query",
+        "dynamodb:PutItem",
+        "s3:GetObject",
+        "s3:PutObject",
+        "s3:ListBucket",
+        "logs:GetLogEvents",
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "states:StartExecution",
+        "states:DescribeExecution",
+    } == actions
+    written = [resource for _, action, resource in permissions("ApiRole") if action == "s3:PutObject"]
+    assert all(resource["Fn::Sub"].startswith("${Bucket.Arn}/runs/*/report.") for resource in written)
+
+
 def test_the_runs_objects_are_kept_private_and_versioned() -> None:
     found = template()["Resources"]["Bucket"]["Properties"]
     assert "Enabled" == found["VersioningConfiguration"]["Status"]

@@ -17,6 +17,8 @@ from trueup.cli.signals import leave_on_sigterm
 if TYPE_CHECKING:
     from trueup.local.stack import Stack
 
+EXAMPLE = "trueup up --flights"
+
 
 def command(
     as_json: Json = False,

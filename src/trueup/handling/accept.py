@@ -37,8 +37,8 @@ class Accepting:
             self.ledger.audit.launch_ended(
                 launch.run_id,
                 launch.launch,
-                subject=f"{launch.phase.value}: slice {launch.slice.slice_id}, launch {launch.launch}",
-                how=_told(ended),
+                subject=subject(launch),
+                how=told(ended),
                 answer=answer.value,
             )
         pause = self.acceptance.pause(launch) if answer is Answer.AGAIN else 0
@@ -77,7 +77,13 @@ def _launch(event: Mapping[str, Any]) -> Launch:
     )
 
 
-def _told(ended: Ended) -> str:
+def subject(launch: Launch) -> str:
+    """What the trail calls a launch."""
+    return f"{launch.phase.value}: slice {launch.slice.slice_id}, launch {launch.launch}"
+
+
+def told(ended: Ended) -> str:
+    """How a launch ended, as the trail and the report say it."""
     if ended.launch_refused:
         return f"the launch was refused: {ended.reason}"
     return "exit code 0" if ended == Ended(exit_code=Exit.DONE) else str(ended)

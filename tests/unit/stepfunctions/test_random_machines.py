@@ -210,7 +210,7 @@ def check(execution: Execution) -> None:
 
 TROUBLE = re.compile("Failed|Aborted|TimedOut")
 PAIRS = {
-    "TaskScheduled": ("TaskSucceeded", "TaskFailed", "TaskTimedOut"),
+    "TaskScheduled": ("TaskSucceeded", "TaskFailed", "TaskSubmitFailed", "TaskTimedOut"),
     "MapIterationStarted": ("MapIterationSucceeded", "MapIterationFailed", "MapIterationAborted"),
     "MapRunStarted": ("MapRunSucceeded", "MapRunFailed", "MapRunAborted"),
     "MapStateStarted": ("MapStateSucceeded", "MapStateFailed"),

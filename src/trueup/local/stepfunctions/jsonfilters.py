@@ -17,7 +17,8 @@ _NOTHING = object()
 _OPERATOR = re.compile(r"==|!=|<=|>=|<|>|=~")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _STRING = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
-_REGEX = re.compile(r"/((?:[^/\\]|\\.)*)/([i]?)")
+_REGEX = re.compile(r"/((?:[^/\\]|\\.)*)/([imsx]*)")
+_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 _PATH = re.compile(r"@(?:\.[A-Za-z0-9_-]+|\[(?:\d+|'[^']*')\])*")
 _WORDS = {"true": True, "false": False, "null": None}
 
@@ -79,7 +80,8 @@ class _Parser:
         found = self._match(_REGEX)
         if found is None:
             raise ValueError("=~ takes a /regular expression/")
-        pattern = re.compile(found[1], re.IGNORECASE if found[2] else 0)
+        flags = sum(_FLAGS[flag] for flag in set(found[2]))
+        pattern = re.compile(found[1], flags)
 
         def matches(node: Json) -> bool:
             value = left(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from trueup.local.stepfunctions.activities import Offer
@@ -29,7 +30,7 @@ async def _attempt(visit: Visit) -> Step:
     state = visit.state
     assert isinstance(state, Task)
     execution = visit.strand.execution
-    callback = execution.tokens.issue() if state.resource.is_callback else None
+    callback = execution.tokens.issue() if state.resource.has_token else None
     visit.token = callback.token if callback else None
     try:
         attempt = _prepare(visit, state, callback)
@@ -136,7 +137,7 @@ class _Attempt:
             await self.visit.strand.execution.services.activities.offer(self.state.resource.arn, offer)
             return await self.callback.future
         started = await self._start()
-        if self.callback is not None and started.result is None:
+        if self.state.resource.is_callback and self.callback is not None and started.result is None:
             events.submitted(started.output)
             return await self.callback.future
         if started.result is None:
@@ -170,10 +171,22 @@ class _Attempt:
     async def _wait(self, started: Started) -> Document:
         assert started.result is not None
         try:
-            return await started.result()
+            return await self._first(started.result)
         except asyncio.CancelledError:
             self._stop(started)
             raise
+
+    async def _first(self, result: Callable[[], Awaitable[Document]]) -> Document:
+        """What the job comes to, or what somebody says of it by its token before."""
+        if self.callback is None:
+            return await result()
+        job = asyncio.ensure_future(result())
+        try:
+            await asyncio.wait([job, self.callback.future], return_when=asyncio.FIRST_COMPLETED)
+            return self.callback.future.result() if self.callback.future.done() else job.result()
+        finally:
+            job.cancel()
+            await asyncio.gather(job, return_exceptions=True)
 
     def _stop(self, started: Started) -> None:
         # AWS stops what a stopped execution or a failed sibling leaves behind, as best it can. Of a timeout
