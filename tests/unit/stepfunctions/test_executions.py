@@ -11,7 +11,7 @@ import pytest
 from trueup.local.stepfunctions.clock import Clock
 from trueup.local.stepfunctions.errors import ApiError
 
-from .harness import EPOCH, Services, World, endless, execute, machine, passing, play, ran, refuse
+from .harness import EPOCH, ROLE, Services, World, endless, execute, machine, passing, play, ran, refuse
 
 SLOW = machine(("W", {"Type": "Wait", "Seconds": 60}))
 
@@ -208,6 +208,25 @@ def test_creating_the_same_machine_twice_gives_it_and_another_of_its_name_is_ref
         assert "StateMachineTypeNotSupported" == refused(
             world, "CreateStateMachine", **{**body, "name": "n", "type": "EXPRESS"}
         )
+
+    play(scene)
+
+
+def test_another_role_or_other_tags_are_the_same_request_and_change_nothing() -> None:
+    # [botocore] CreateStateMachine: the idempotency check leaves roleArn and tags out.
+    async def scene(world: World) -> None:
+        arn = world.create(SLOW)
+        again = {
+            "name": "m",
+            "definition": json.dumps(SLOW),
+            "roleArn": "arn:aws:iam::000000000000:role/other",
+        }
+        tags = [{"key": "k", "value": "v"}]
+        assert arn == world.api("CreateStateMachine", **again, tags=tags)["stateMachineArn"]
+        assert ROLE == world.api("DescribeStateMachine", stateMachineArn=arn)["roleArn"]
+        assert [] == world.api("ListTagsForResource", resourceArn=arn)["tags"]
+        traced = {**again, "tracingConfiguration": {"enabled": True}}
+        assert "StateMachineAlreadyExists" == refused(world, "CreateStateMachine", **traced)
 
     play(scene)
 
