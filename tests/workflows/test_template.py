@@ -261,14 +261,14 @@ def test_a_function_is_over_before_the_state_that_waits_for_it() -> None:
 
 
 def test_every_call_of_the_api_has_to_be_signed() -> None:
-    (api,) = [one for one in deployed()["Resources"].values() if one["Type"] == "AWS::ApiGatewayV2::Api"]
-    operations = [one for path in api["Properties"]["Body"]["paths"].values() for one in path.values()]
-    assert operations
-    for operation in operations:
-        assert [{"AWS_IAM": []}] == operation["security"]
-        assert "2.0" == operation["x-amazon-apigateway-integration"]["payloadFormatVersion"]
-    (scheme,) = api["Properties"]["Body"]["components"]["securitySchemes"].values()
-    assert "awsSigv4" == scheme["x-amazon-apigateway-authtype"]
+    (route,) = of_type("AWS::ApiGatewayV2::Route").values()
+    assert "AWS_IAM" == route["Properties"]["AuthorizationType"]
+    (integration,) = of_type("AWS::ApiGatewayV2::Integration").values()
+    assert "2.0" == integration["Properties"]["PayloadFormatVersion"]
+    assert {"Fn::GetAtt": ["ApiFunction", "Arn"]} == integration["Properties"]["IntegrationUri"]
+    (permission,) = of_type("AWS::Lambda::Permission").values()
+    assert {"Ref": "ApiFunction"} == permission["Properties"]["FunctionName"]
+    assert permission["Properties"]["SourceArn"]["Fn::Sub"].endswith(":${HttpApi}/*")
 
 
 def test_the_api_changes_nothing_that_is_there() -> None:

@@ -56,6 +56,7 @@ def _told(up: Stack) -> dict[str, Any]:
     return {
         "environment": {
             **up.environment(),
+            "TRUEUP_API": up.api,
             "TRUEUP_TABLE": up.table,
             "TRUEUP_BUCKET": up.bucket,
             "FLIGHTS_POSTGRES_DSN": up.dsn,

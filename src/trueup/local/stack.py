@@ -40,8 +40,8 @@ NAME = "trueup"
 CLUSTER = NAME
 """The template calls the cluster as the stack."""
 SERVICES = (
-    "cloudformation", "cloudwatch", "dynamodb", "ecs", "events", "iam", "lambda", "logs", "s3", "scheduler",
-    "secretsmanager", "sns", "sqs", "stepfunctions", "sts",
+    "apigateway", "cloudformation", "cloudwatch", "dynamodb", "ecs", "events", "iam", "lambda", "logs", "s3",
+    "scheduler", "secretsmanager", "sns", "sqs", "stepfunctions", "sts",
 )  # fmt: skip
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -92,6 +92,12 @@ class Stack:
     def bucket(self) -> str:
         """The name of the bucket of runs."""
         return self.deployed.outputs["Bucket"]
+
+    @property
+    def api(self) -> str:
+        """Where the HTTP API is. By its path: names below `localhost` are not known everywhere."""
+        (api,) = self.deployed.of_type("AWS::ApiGatewayV2::Api")
+        return f"{self.aws}/_aws/execute-api/{api}/$default"
 
     @cached_property
     def ledger(self) -> Ledger:
