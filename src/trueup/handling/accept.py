@@ -8,8 +8,7 @@ from typing import Any
 
 from trueup.accepting import Acceptance, Answer, Launch, over
 from trueup.artifacts import Artifacts
-from trueup.exits import Exit
-from trueup.handling.ends import ended_of
+from trueup.handling.ends import ended_of, told
 from trueup.ledger import Ledger
 from trueup.model.plan import Slice
 from trueup.model.states import Phase
@@ -35,7 +34,7 @@ class Accepting:
                 launch.run_id,
                 launch.launch,
                 subject=f"{launch.phase.value}: slice {launch.slice.slice_id}, launch {launch.launch}",
-                how=_told(ended),
+                how=told(ended),
                 answer=answer.value,
             )
         return {"answer": answer.value}
@@ -71,9 +70,3 @@ def _launch(event: Mapping[str, Any]) -> Launch:
         slice=Slice.model_validate(order["slice"]),
         launch=event["number"]["launch"],
     )
-
-
-def _told(ended: Ended) -> str:
-    if ended.launch_refused:
-        return f"the launch was refused: {ended.reason}"
-    return "exit code 0" if ended == Ended(exit_code=Exit.DONE) else str(ended)

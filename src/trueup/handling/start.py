@@ -16,7 +16,6 @@ from trueup.platform import Executions
 from trueup.requests import check_request
 from trueup.starting import Starter
 
-
 # A run that is named otherwise would be created and could never be executed.
 _SCHEDULE = re.compile(r"[A-Za-z0-9._-]{1,40}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z", re.ASCII)
