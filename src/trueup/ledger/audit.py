@@ -41,11 +41,11 @@ class Audit:
             clauses=(Clause("the audit entry is new", "at", "absent"),),
         )
 
-    def launch_ended(self, run_id: str, launch: int, *, subject: str, how: str, answer: str) -> None:
+    def launch_ended(
+        self, run_id: str, launch: int, *, subject: str, how: str, answer: str, who: str = "trueup:accept"
+    ) -> None:
         """Tell how a launch ended and what was decided, once: the first to tell it is believed."""
-        entry = self.entry(
-            run_id, who="trueup:accept", verb="launch-ended", subject=subject, why=how, after=answer
-        )
+        entry = self.entry(run_id, who=who, verb="launch-ended", subject=subject, why=how, after=answer)
         untold = Clause("the end was not told before", "answer", "absent")
         told = {"launch": launch, "answer": answer, "how": how}
         mark = Write(keys.ended(run_id, launch), sets=told, clauses=(untold,))
