@@ -16,7 +16,10 @@ from typing import Any
 import pytest
 
 from trueup.cli import main
+from trueup.local.flights import days
 from trueup.local.stack import Stack
+from trueup.local.stores import put_days
+from trueup.local.targets import FLIGHTS_BUCKET
 from trueup.model.report import Report
 
 pytestmark = pytest.mark.timeout(300)
@@ -66,6 +69,18 @@ def test_a_run_from_the_command_line_to_its_report(
     assert "arn:aws:iam::000000000000:user/ann" == trail[0]["who"]
     assert run_id in {one["runId"] for one in last_line(capsys, "status")["runs"]}
     assert "steps" in {one["name"] for one in last_line(capsys, "jobs")["jobs"]}
+
+
+def test_the_commands_of_the_readme_work(up: Stack, as_ann: None, capsys: pytest.CaptureFixture[str]) -> None:
+    put_days(up.client("s3"), FLIGHTS_BUCKET, days())
+    section = (ROOT / "README.md").read_text().partition("## Start it, watch it, sign for it\n")[2]
+    commands = section.split("```")[1].replace("\\\n", " ").strip().splitlines()
+    assert 3 == len(commands)
+    for command in commands:
+        program, *arguments = command.split()
+        assert ".venv/bin/trueup" == program
+        assert 0 == main(arguments), capsys.readouterr()
+    assert "SUCCEEDED: 31 of 31 partitions" in capsys.readouterr().out
 
 
 def test_a_call_that_nobody_signed_is_refused(up: Stack) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from trueup import Reject
 from trueup.errors import StoreUnavailable
+from trueup.handling.api import reference
 from trueup.handling.api.openapi import FILE, document, text
 from trueup.handling.api.problems import KINDS
 from trueup.handling.api.routes import ROUTES
@@ -278,6 +279,10 @@ def test_a_bug_is_told_without_its_details(
 
 def test_the_openapi_document_is_what_the_routes_say() -> None:
     assert FILE.read_text(encoding="utf-8") == text(), "run python -m trueup.handling.api"
+
+
+def test_the_page_is_what_the_routes_say() -> None:
+    assert reference.FILE.read_text(encoding="utf-8") == reference.text(), "run python -m trueup.handling.api"
 
 
 def test_every_reference_of_the_document_leads_somewhere() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from trueup import Reject
-from trueup.cli import COMMANDS, main
+from trueup.cli import COMMANDS, main, reference
 from trueup.cli.output import duration
 from trueup.model.states import RunStatus
 
@@ -339,6 +339,12 @@ def example_of(capsys: pytest.CaptureFixture[str], name: str) -> str:
     help_text = capsys.readouterr().out
     assert "Example: " in help_text
     return " ".join(help_text.partition("Example: ")[2].split())
+
+
+def test_the_page_of_the_command_line_is_what_the_commands_say() -> None:
+    assert reference.FILE.read_text(encoding="utf-8") == reference.text(), (
+        "run python -m trueup.cli.reference"
+    )
 
 
 @pytest.mark.parametrize(
