@@ -4,6 +4,7 @@ TrueupError                     what happened, to which thing, and what to do no
 ├── UsageError                  the person's input is wrong; nothing was created (exit 2)
 │   ├── JobFileError            a job file: names the line
 │   └── RequestError            a request: names the field
+├── NotFound                    there is no such run, partition or report (exit 2)
 ├── Refused                     the ledger said no; carries the clause and both sides
 │   ├── RunClosed               the run is not open for this generation
 │   ├── LostOwnership           another task took the partition
@@ -72,6 +73,10 @@ class RequestError(UsageError):
 
     def __str__(self) -> str:
         return f"{self.field}: {super().__str__()}" if self.field else super().__str__()
+
+
+class NotFound(TrueupError):
+    """There is no thing of that name; the command line exits with 2."""
 
 
 class Refused(TrueupError):

@@ -29,6 +29,7 @@ from trueup.model.naming import NamingOrder
 from trueup.model.plan import CodeIdentity, TaskOrder
 from trueup.naming import Naming
 from trueup.platform import OVER, Ended, TaskState
+from trueup.reporting import Reports
 from trueup.settling import Settlement
 from trueup.starting import Starter
 from trueup.testing import ManualClock
@@ -153,7 +154,8 @@ class World:
         self.launches = 0
         starter = Starter(self.ledger, self.artifacts, self.clock, random.Random(0))
         self.acceptance = Acceptance(self.ledger, self.artifacts, self.ecs, self.clock)
-        settlement = Settlement(self.ledger, self.artifacts, self.acceptance)
+        self.reports = Reports(self.ledger, self.artifacts)
+        settlement = Settlement(self.ledger, self.artifacts, self.acceptance, self.reports.of)
         self.start = Starting(self.ledger, starter, self.steps, self.jobs)
         naming = Naming(self.ledger, self.artifacts)
         tasks = Tasks({"AwsvpcConfiguration": {}})
@@ -280,7 +282,8 @@ class World:
         except RunClosed:
             child.at = "over"
             return
-        child.data["number"], child.at = {"launch": number}, "run"
+        asked_at = self.clock.now().isoformat().replace("+00:00", "Z")
+        child.data["number"], child.at = {"launch": number, "launchedAt": asked_at}, "run"
 
     def _accept(self, child: Child) -> None:
         child.answer = self.accept.handle(child.data)["answer"]

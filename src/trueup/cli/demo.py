@@ -20,6 +20,8 @@ FIGURES = {
     "seconds": "seconds",
 }
 
+EXAMPLE = "trueup demo"
+
 
 def command(
     as_json: Json = False,

@@ -17,6 +17,8 @@ from trueup.cli.signals import leave_on_sigterm
 if TYPE_CHECKING:
     from trueup.local.stack import Stack
 
+EXAMPLE = "trueup up --flights"
+
 
 def command(
     as_json: Json = False,
@@ -54,6 +56,7 @@ def _told(up: Stack) -> dict[str, Any]:
     return {
         "environment": {
             **up.environment(),
+            "TRUEUP_API": up.api,
             "TRUEUP_TABLE": up.table,
             "TRUEUP_BUCKET": up.bucket,
             "FLIGHTS_POSTGRES_DSN": up.dsn,

@@ -18,6 +18,8 @@ from trueup.model.base import cut
 if TYPE_CHECKING:
     from trueup.model.job import JobFile
 
+EXAMPLE = "trueup validate containers/flights-summary"
+
 
 def command(
     paths: Annotated[

@@ -8,8 +8,7 @@ from typing import Any
 
 from trueup.accepting import Acceptance, Answer, Launch, over
 from trueup.artifacts import Artifacts
-from trueup.exits import Exit
-from trueup.handling.ends import ended_of
+from trueup.handling.ends import ended_of, told
 from trueup.ledger import Ledger
 from trueup.model.plan import Slice
 from trueup.model.states import Phase
@@ -37,8 +36,8 @@ class Accepting:
             self.ledger.audit.launch_ended(
                 launch.run_id,
                 launch.launch,
-                subject=f"{launch.phase.value}: slice {launch.slice.slice_id}, launch {launch.launch}",
-                how=_told(ended),
+                subject=subject(launch),
+                how=told(ended),
                 answer=answer.value,
             )
         pause = self.acceptance.pause(launch) if answer is Answer.AGAIN else 0
@@ -77,7 +76,6 @@ def _launch(event: Mapping[str, Any]) -> Launch:
     )
 
 
-def _told(ended: Ended) -> str:
-    if ended.launch_refused:
-        return f"the launch was refused: {ended.reason}"
-    return "exit code 0" if ended == Ended(exit_code=Exit.DONE) else str(ended)
+def subject(launch: Launch) -> str:
+    """What the trail calls a launch."""
+    return f"{launch.phase.value}: slice {launch.slice.slice_id}, launch {launch.launch}"

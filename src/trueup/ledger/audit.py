@@ -41,13 +41,14 @@ class Audit:
             clauses=(Clause("the audit entry is new", "at", "absent"),),
         )
 
-    def launch_ended(self, run_id: str, launch: int, *, subject: str, how: str, answer: str) -> None:
+    def launch_ended(
+        self, run_id: str, launch: int, *, subject: str, how: str, answer: str, who: str = "trueup:accept"
+    ) -> None:
         """Tell how a launch ended and what was decided, once: the first to tell it is believed."""
-        entry = self.entry(
-            run_id, who="trueup:accept", verb="launch-ended", subject=subject, why=how, after=answer
-        )
+        entry = self.entry(run_id, who=who, verb="launch-ended", subject=subject, why=how, after=answer)
         untold = Clause("the end was not told before", "answer", "absent")
-        mark = Write(keys.ended(run_id, launch), sets={"launch": launch, "answer": answer}, clauses=(untold,))
+        told = {"launch": launch, "answer": answer, "how": how}
+        mark = Write(keys.ended(run_id, launch), sets=told, clauses=(untold,))
         try:
             self._table.transact([mark, entry])
         except TransactionFailed:
@@ -55,6 +56,11 @@ class Audit:
 
     def of(self, run_id: str) -> Iterator[AuditEntry]:
         """The trail of a run, oldest first."""
-        for item in self._table.query(keys.run(run_id)[0], "AUDIT#"):
-            item.pop("SK")
-            yield AuditEntry.model_validate(item)
+        for entry, _ in self.after(run_id, ""):
+            yield entry
+
+    def after(self, run_id: str, mark: str) -> Iterator[tuple[AuditEntry, str]]:
+        """The entries behind a mark, each with the mark that goes on behind it."""
+        for item in self._table.query(keys.run(run_id)[0], "AUDIT#", mark):
+            mark = item.pop("SK")
+            yield AuditEntry.model_validate(item), mark

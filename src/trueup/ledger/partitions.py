@@ -68,12 +68,13 @@ class Partitions:
             for item in self._table.query(pk, "PART#"):
                 yield read(item, item["SK"].removeprefix("PART#"))
 
-    def take(self, owner: Owner, partition_id: str) -> Taken:
+    def take(self, owner: Owner, partition_id: str, work: float = 0.0) -> Taken:
         """Become the partition's owner; no clock is asked, the higher launch wins.
 
+        `work` is the plan's estimate, in seconds, for whoever watches.
         Raises NotTakable where it is finished, LostOwnership where a later launch has it.
         """
-        write = _take(owner, partition_id, self._now())
+        write = _take(owner, partition_id, self._now(), round(work * 1000))
         try:
             old = self._table.write(write)
         except ConditionFailed as refusal:
@@ -210,7 +211,7 @@ def lost(owner: Owner, partition_id: str, refusal: ConditionFailed) -> LostOwner
     )
 
 
-def _take(owner: Owner, partition_id: str, now: str) -> Write:
+def _take(owner: Owner, partition_id: str, now: str, work: int) -> Write:
     takable = sorted(status.value for status in TAKABLE)
     return Write(
         owner.key(partition_id),
@@ -220,6 +221,7 @@ def _take(owner: Owner, partition_id: str, now: str) -> Write:
             "launch": owner.launch,
             "task": owner.task,
             "fence": owner.fence,
+            "work": work,
             "takenAt": now,
             "updatedAt": now,
         },

@@ -33,15 +33,15 @@ from trueup.local.job_tasks import JobFolder, find_jobs, images_of, register
 from trueup.local.packaging import project, read_template
 from trueup.local.postgres import postgres
 from trueup.local.serving import listen, url_of
-from trueup.local.stepfunctions import stepfunctions
+from trueup.local.stepfunctions import Calls, stepfunctions
 from trueup.local.targets import make_targets
 
 NAME = "trueup"
 CLUSTER = NAME
 """The template calls the cluster as the stack."""
 SERVICES = (
-    "cloudformation", "cloudwatch", "dynamodb", "ecs", "events", "iam", "lambda", "logs", "s3", "scheduler",
-    "secretsmanager", "sns", "sqs", "stepfunctions", "sts",
+    "apigateway", "cloudformation", "cloudwatch", "dynamodb", "ecs", "events", "iam", "lambda", "logs", "s3",
+    "scheduler", "secretsmanager", "sns", "sqs", "stepfunctions", "sts",
 )  # fmt: skip
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -65,6 +65,8 @@ class Options:
     aws: str | None = None
     jobs: Path | None = None
     faults: Faults = field(default_factory=NoFaults)
+    between: Callable[[Calls], Calls] | None = None
+    """Stands between the machines and the services that they call: for calls that go wrong on purpose."""
     scale: float = 1.0
     timeouts: float = 1.0
     heartbeat_seconds: int = 15
@@ -92,6 +94,12 @@ class Stack:
     def bucket(self) -> str:
         """The name of the bucket of runs."""
         return self.deployed.outputs["Bucket"]
+
+    @property
+    def api(self) -> str:
+        """Where the HTTP API is. By its path: names below `localhost` are not known everywhere."""
+        (api,) = self.deployed.of_type("AWS::ApiGatewayV2::Api")
+        return f"{self.aws}/_aws/execute-api/{api}/$default"
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -138,7 +146,13 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
         ecs = ups.enter_context(local_ecs.serve(_ecs_options(options, aws, url_of(machines), jobs)))
         endpoints = {"*": aws, "events": aws, "ecs": ecs.endpoint}
         engine = ups.enter_context(
-            stepfunctions(endpoints, listening=machines, scale=options.scale, timeouts=options.timeouts)
+            stepfunctions(
+                endpoints,
+                listening=machines,
+                scale=options.scale,
+                timeouts=options.timeouts,
+                between=options.between,
+            )
         )
         note("Deploying template.yaml …")
         connect = connector(aws)

@@ -71,9 +71,9 @@ def with_defaults(schema: Mapping[str, Any], value: Any) -> Any:
     return filled
 
 
-def read_param(job: JobFile, name: str, text: str) -> Any:
-    """A parameter typed on a command line: text where the schema wants text, else JSON."""
-    part = job.parameters.get("properties", {}).get(name, {})
+def read_param(schema: Mapping[str, Any], name: str, text: str) -> Any:
+    """A parameter typed on a command line: text where the job's schema wants text, else JSON."""
+    part = schema.get("properties", {}).get(name, {})
     types = part.get("type", "string") if isinstance(part, Mapping) else "string"
     wanted = {types} if isinstance(types, str) else set(types)
     if not wanted & _JSON_TYPES:

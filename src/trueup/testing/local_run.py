@@ -13,6 +13,8 @@ from trueup.artifacts import Artifacts, Store
 from trueup.artifacts.store import MemoryStore
 from trueup.clock import Clock
 from trueup.errors import JobError, RunClosed, TrueupError
+from trueup.handling.accept import subject
+from trueup.handling.ends import told
 from trueup.jobs import Backfill, Settings
 from trueup.ledger import Ledger
 from trueup.ledger.memory import MemoryTable
@@ -299,7 +301,7 @@ class LocalRun:
         control = Control()
         worker = Worker(
             self.job_class,
-            launch.order(run),
+            launch.order(run).model_copy(update={"launched_at": self.clock.now()}),
             self._tools(arn, control),
             no_progress=lambda reason: task.hang(reason),  # noqa: PLW0108 - the task is made below
         )
@@ -324,7 +326,15 @@ class LocalRun:
         self._active.remove(task)
         self.platform.set(task.arn, TaskState.STOPPED)
         acceptance = self._acceptance()
-        if acceptance.accept(task.launch, ended) is Answer.AGAIN:
+        answer = acceptance.accept(task.launch, ended)
+        self.ledger.audit.launch_ended(
+            self.run_id,
+            task.launch.launch,
+            subject=subject(task.launch),
+            how=told(ended),
+            answer=answer.value,
+        )
+        if answer is Answer.AGAIN:
             after = self.clock.monotonic() + acceptance.pause(task.launch)
             self._waiting.insert(0, (after, task.launch.slice))
 

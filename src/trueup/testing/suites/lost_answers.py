@@ -192,15 +192,20 @@ DRAWS = {"runs.next_launch", "rates.reserve"}
 READS = {
     "runs.get",
     "runs.unsettled",
+    "runs.newest",
+    "runs.many",
+    "tasks.lives",
     "tasks.of",
     "tasks.of_slice",
     "partitions.get",
     "partitions.get_many",
     "partitions.all",
     "verdicts.counts",
+    "verdicts.counts_by_phase",
     "verdicts.failed_in_a_row",
     "locks.get",
     "audit.of",
+    "audit.after",
     "audit.entry",
 }
 
