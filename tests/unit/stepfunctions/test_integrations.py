@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from trueup.local.stepfunctions import history
 from trueup.local.stepfunctions.integrations.catalogue import find_service, has_operation
 from trueup.local.stepfunctions.integrations.port import ServiceFailure
 from trueup.local.stepfunctions.model import Resource
@@ -32,6 +33,25 @@ def test_what_the_service_does_not_take_was_not_submitted(pattern: str) -> None:
     ended = execute(call, services=Services(ecs_runTask=refuse("AccessDeniedException")))
     assert ["TaskScheduled", "TaskStarted", "TaskSubmitFailed", "ExecutionFailed"] == ended.types[2:]
     assert "ECS.AccessDeniedException" == ended.details("TaskSubmitFailed")["error"]
+
+
+def test_a_job_is_stopped_when_there_is_no_room_left_to_tell_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    # aws-facts section 1.1: the last event is the failure.
+    child = machine(("W", {"Type": "Wait", "Seconds": 99}))
+    parameters = {"StateMachineArn.$": "$.child"}
+    monkeypatch.setattr(history, "MAX_EVENTS", 5)
+
+    async def scene(world: World) -> tuple[str | None, set[str]]:
+        given = {"child": world.create(child, "child")}
+        parent = world.start(world.create(optimized("states:startExecution.sync", parameters)), given)
+        await parent.ended()
+        await world.engine.clock.sleep(1)
+        others = {each.status for each in world.engine.executions.values() if each is not parent}
+        return parent.cause, others
+
+    cause, others = play(scene)
+    assert "maximum number of history events" in str(cause)
+    assert {"ABORTED"} == others
 
 
 def test_a_job_that_is_waited_for_may_end_by_its_token_too() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from trueup.local.stepfunctions.activities import Offer
 from trueup.local.stepfunctions.errors import EvaluationError, StateError
+from trueup.local.stepfunctions.history import HistoryFull
 from trueup.local.stepfunctions.integrations.catalogue import missing_parameters, unknown_parameters
 from trueup.local.stepfunctions.integrations.port import Request, Started
 from trueup.local.stepfunctions.model import Task
@@ -142,8 +143,7 @@ class _Attempt:
             return await self.callback.future
         if started.result is None:
             return started.output
-        events.submitted(started.output)
-        return await self._wait(started)
+        return await self._wait(events, started)
 
     async def _start(self) -> Started:
         execution = self.visit.strand.execution
@@ -168,11 +168,12 @@ class _Attempt:
         if not call.cancelled() and call.exception() is None:
             self._stop(call.result())
 
-    async def _wait(self, started: Started) -> Document:
+    async def _wait(self, events: TaskEvents, started: Started) -> Document:
         assert started.result is not None
         try:
+            events.submitted(started.output)
             return await self._first(started.result)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, HistoryFull):
             self._stop(started)
             raise
 
