@@ -61,7 +61,10 @@ def test_functions_that_fail_are_called_again_and_nothing_is_done_twice(
         with subtests.test(f"functions that {case.name}"):
             assert_exact(rig, run)
             error = FAILURES[case.name][1]["errorType"]
-            assert [error] * 2 * len(FUNCTIONS) == [one for one, _ in rig.failures(run.run_id)]
+            errors = [one for one, _ in rig.failures(run.run_id)]
+            assert 2 * len(FUNCTIONS) == errors.count(error)
+            # Two that go on side by side may find that the other one was first, and are called again.
+            assert {error, *(["Runtime.HandlerError"] if "beside" in case.name else [])} >= set(errors)
             assert {1: ("exit code 0", "done"), 2: ("exit code 0", "done")} == rig.launches(run.run_id)
 
 
