@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import contract, imports, ledger, packing, planning, throughput
+from bench import contract, imports, ledger, packing, planning, reconcile, throughput
 from bench.figures import ROOT, Figure
 
 Benchmark = Callable[[], Iterator[Figure]]
@@ -25,6 +25,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "ledger": ledger.measure,
     "contract": contract.measure,
     "packing": packing.measure,
+    "reconcile": reconcile.measure,
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import contract, imports, ledger, packing, planning, throughput
+from bench import contract, imports, ledger, packing, planning, reconcile, throughput
 from bench.__main__ import BENCHMARKS, main
 from bench.figures import Figure, middle, peak_bytes
 from moto import mock_aws
@@ -43,6 +43,17 @@ def check(document: dict[str, Any]) -> None:
         pytest.param(lambda: [ledger.in_memory(20)], ["ledger in memory"], id="ledger"),
         pytest.param(lambda: contract.measure(partitions=3, rounds=1), ["contract"], id="contract"),
         pytest.param(lambda: packing.measure(500), ["packing", "packing slices"], id="packing"),
+        pytest.param(
+            lambda: reconcile.measure(rows=2_000, rounds=1),
+            [
+                "reconcile",
+                "reconcile floor",
+                "reconcile memory",
+                "reconcile memory, 30 % different",
+                "reconcile export",
+            ],
+            id="reconcile",
+        ),
     ],
 )
 def test_each_benchmark_gives_figures_of_one_form(
@@ -66,7 +77,8 @@ def test_checkpoints_are_written_to_a_dynamodb_too() -> None:
 
 
 def test_the_names_on_the_command_line_are_those_of_the_issue() -> None:
-    assert ["throughput", "planning", "import", "ledger", "contract", "packing"] == list(BENCHMARKS)
+    names = ["throughput", "planning", "import", "ledger", "contract", "packing", "reconcile"]
+    assert names == list(BENCHMARKS)
 
 
 @pytest.mark.parametrize(

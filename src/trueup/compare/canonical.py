@@ -26,6 +26,7 @@ __all__ = ["Missing", "divided", "instant_text", "number_text", "reader"]
 Read = Callable[[Any], bytes]
 
 _PLAIN = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?|NaN|-?Infinity")
 _DIGITS_MOST = 1_000  # of a number in a file; more is a bomb (1E+999999999) sooner than a quantity
 _ISO = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6}0*)?"
@@ -96,15 +97,9 @@ def _number(value: Any) -> Decimal:
         return Decimal(value)
     if isinstance(value, Decimal):
         return value
-    if type(value) is str and (value in ("NaN", "Infinity", "-Infinity") or value[:1] in _NUMBER_STARTS):
-        try:
-            return Decimal(value)
-        except InvalidOperation as error:
-            raise ValueError(f"{value!r} is no number") from error
+    if type(value) is str and len(value) < 2 * _DIGITS_MOST and _NUMBER.fullmatch(value):
+        return Decimal(value)
     raise ValueError(f"{value!r} is no number")
-
-
-_NUMBER_STARTS = frozenset("+-.0123456789")
 
 
 def _decimals(reading: Reading) -> Read:
