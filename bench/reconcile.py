@@ -38,8 +38,9 @@ JOB = Reconciliation.model_validate(
     }
 )
 MAKE = """
-create table truth as select i::bigint as id, 'status-' || i % 7 as status, (i * 1.37)::numeric(18, 4) as amount,
-    timestamptz '2026-01-01' + i * interval '1.5 s' as updated_at from generate_series(1, {rows}) i;
+create table truth as select i::bigint as id, 'status-' || i % 7 as status,
+    (i * 1.37)::numeric(18, 4) as amount, timestamptz '2026-01-01' + i * interval '1.5 s' as updated_at
+    from generate_series(1, {rows}) i;
 create table target as select * from truth;
 create table damaged as select id, status, amount + (id % 10 < 3)::int as amount, updated_at from truth;
 update target set amount = amount + 0.0001 where id % ({rows} / 100) = 5;
@@ -182,13 +183,14 @@ def _candidates(counts: Counts) -> int:
 
 
 def _merge(dsn: str) -> int:
-    """The plain loop: two COPY streams, lines compared whole, keys parsed where they differ; it counts only."""
-    with psycopg.connect(dsn) as one, psycopg.connect(dsn) as other:
-        with (
-            one.cursor().copy(COPY.format(table="truth", where="stdout")) as truth,
-            other.cursor().copy(COPY.format(table="target", where="stdout")) as target,
-        ):
-            return _merged(iter(truth), iter(target))
+    """The plain loop: lines of two COPY streams compared whole, keys parsed where they differ."""
+    with (
+        psycopg.connect(dsn) as one,
+        psycopg.connect(dsn) as other,
+        one.cursor().copy(COPY.format(table="truth", where="stdout")) as truth,
+        other.cursor().copy(COPY.format(table="target", where="stdout")) as target,
+    ):
+        return _merged(iter(truth), iter(target))
 
 
 def _merged(truth: Iterator[Any], target: Iterator[Any]) -> int:
