@@ -23,6 +23,7 @@ from bench import (
     orchestration,
     packing,
     planning,
+    reconcile,
     throughput,
 )
 from bench.figures import ROOT, Figure
@@ -40,6 +41,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "callbacks": callbacks.measure,
     "loops": loops.measure,
     "orchestration": orchestration.measure,
+    "reconcile": reconcile.measure,
 }
 
 

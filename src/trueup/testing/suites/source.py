@@ -153,6 +153,13 @@ class SourceSuite:
             assert everything[index:3] == _scanned(source, within)
         assert [] == _scanned(source, Span().resumed(_keys(source)[-1]))
 
+    def test_a_bound_may_be_the_first_columns_of_a_key(self, world: World) -> None:
+        rows = [{"id": text, "no": number, "v": "x"} for text in ("a", "b", "c") for number in (1, 2)]
+        source = world.source(_two_columns(), rows)
+        everything = _scanned(source)
+        assert everything[2:4] == _scanned(source, Span(low=("b",), high=("c",)))
+        assert everything[4:] == _scanned(source, Span().resumed(("b",)))
+
     def test_a_scan_can_be_made_again(self, world: World) -> None:
         source = world.source(_layout(ColumnType.INTEGER, ColumnType.TEXT), [{"id": 1, "v": "x"}])
         assert [b"1\tx"] == _scanned(source) == _scanned(source)
