@@ -13,7 +13,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import contract, imports, ledger, packing, planning, throughput
+from bench import (
+    callbacks,
+    contract,
+    fan_out,
+    imports,
+    ledger,
+    loops,
+    orchestration,
+    packing,
+    planning,
+    throughput,
+)
 from bench.figures import ROOT, Figure
 
 Benchmark = Callable[[], Iterator[Figure]]
@@ -25,6 +36,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "ledger": ledger.measure,
     "contract": contract.measure,
     "packing": packing.measure,
+    "fan-out": fan_out.measure,
+    "callbacks": callbacks.measure,
+    "loops": loops.measure,
+    "orchestration": orchestration.measure,
 }
 
 

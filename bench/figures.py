@@ -79,10 +79,14 @@ def peak_bytes() -> int:
     Linux passes `ru_maxrss` on from the process that forked this one, which may be the fatter of the two,
     so this one's own high-water mark is preferred where there is one.
     """
-    status = Path("/proc/self/status")
-    if status.exists():
-        marks = [line.split() for line in status.read_text().splitlines() if line.startswith("VmHWM:")]
-        if marks:
-            return int(marks[0][1]) * 1024
+    if mark := high_water_bytes("self"):
+        return mark
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def high_water_bytes(process: int | str) -> int:
+    """The most memory that a process has held at once; 0 where the system does not tell."""
+    status = Path(f"/proc/{process}/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)

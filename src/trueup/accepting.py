@@ -12,12 +12,13 @@ from datetime import timedelta
 from enum import StrEnum
 
 from trueup.aborting import AbortRules
-from trueup.artifacts import Artifacts
+from trueup.artifacts import Artifacts, result_key_of
 from trueup.clock import Clock
 from trueup.errors import Stale
 from trueup.exits import Exit
-from trueup.judging import judge_reported
+from trueup.judging import judge_reported, warnings_of
 from trueup.ledger import Decision, Ledger
+from trueup.model.base import cut
 from trueup.model.ledger import PartitionItem, Run, TaskItem
 from trueup.model.plan import Plan, Slice, TaskOrder
 from trueup.model.result import PartitionError
@@ -28,7 +29,12 @@ from trueup.platform import Ended, Platform, TaskState
 MISSING_MEANS_STOPPED = timedelta(hours=1)
 TAKES_WITHOUT_PROGRESS = 2
 LAUNCHES_WITHOUT_TAKE = 2
+STUCK_IN_A_ROW = 3
+# From the end of a launch to the next one of its slice: at first, and where nothing moved for long.
+SHORTEST_PAUSE = 3
+LONGEST_PAUSE = 600
 _ATTEMPTS = 20
+_LONGEST_TOLD = 2_000
 
 
 class Answer(StrEnum):
@@ -106,6 +112,16 @@ class Acceptance:
             return _finished(items)
         return Answer.AGAIN if current and run.status is RunStatus.RUNNING else Answer.CLOSED
 
+    def pause(self, launch: Launch) -> int:
+        """Seconds from a launch that is to be repeated to the next one of its slice.
+
+        Doubled with each launch in a row that moved nothing, whoever ended it, up to ten minutes: a sink that
+        throttles for days is asked now and then, and costs no fault. Raises StoreUnavailable.
+        """
+        ids = [part.id for part in self._artifacts.slice(launch.slice)]
+        idle = max((item.idle for item in _unfinished(self._items(launch, ids))), default=0)
+        return min(LONGEST_PAUSE, SHORTEST_PAUSE << min(max(0, idle - 1), 16))
+
     def ask_abort_rules(self, run: Run) -> Run:
         """The run, closed where it breaks an abort rule of its job. Raises Stale, StoreUnavailable."""
         return self._rules.ask(run, self._artifacts.plan_of(run).job) if run.is_planned else run
@@ -171,17 +187,36 @@ class Acceptance:
         if ended.exit_code == Exit.BAD_INPUT:
             why = f"the task refused its input: {ended}"
             self._fail(launch, plan, left, PartitionStatus.FAILED, "BadInput", why)
+        elif any(item.launch == launch.launch for item in items):
+            if not ended.from_outside:
+                self._end_stuck(launch, ended, plan, items)
         elif left and not ended.from_outside:
-            if any(item.launch == launch.launch for item in items):
-                self._end_stuck(launch, ended, plan, left)
-            else:
-                self._count_launch(launch, ended, plan, left)
+            self._count_launch(launch, ended, plan, left)
+        elif left and not ended.launch_refused:
+            self._ledger.partitions.idled(launch.run_id, launch.phase, left[0].partition_id, launch.launch)
 
-    def _end_stuck(self, launch: Launch, ended: Ended, plan: Plan, left: list[PartitionItem]) -> None:
-        running = [item for item in left if item.status is PartitionStatus.RUNNING]
+    def _end_stuck(self, launch: Launch, ended: Ended, plan: Plan, items: list[PartitionItem]) -> None:
+        """One partition that makes no progress never stops its slice-mates; three in a row do.
+
+        Then it is not theirs: without this, a sink that is dead would cost two launches for each partition.
+        """
+        told = self._told(launch, ended, items)
+        running = [item for item in items if item.status is PartitionStatus.RUNNING]
         stuck = [item for item in running if item.takes >= TAKES_WITHOUT_PROGRESS]
-        why = f"taken {TAKES_WITHOUT_PROGRESS} times in a row without a checkpoint; the last time: {ended}"
+        why = f"taken {TAKES_WITHOUT_PROGRESS} times in a row without a checkpoint; the last time: {told}"
         self._fail(launch, plan, stuck, PartitionStatus.STUCK, "NoProgress", why)
+        now = self._items(launch, [item.partition_id for item in items])
+        row = _last_worked(now)[-STUCK_IN_A_ROW:]
+        if [item.status for item in row] == [PartitionStatus.STUCK] * STUCK_IN_A_ROW:
+            named = ", ".join(item.partition_id for item in row)
+            why = f"{STUCK_IN_A_ROW} partitions of its slice got stuck in a row, {named}; lastly: {told}"
+            self._fail(launch, plan, _unfinished(now), PartitionStatus.FAILED, "SliceStuck", why)
+
+    def _told(self, launch: Launch, ended: Ended, items: list[PartitionItem]) -> str:
+        """How a launch ended and, in the words of its task, why: where it lived to store a result."""
+        task = next(item.task or "" for item in items if item.launch == launch.launch)
+        key = result_key_of(launch.run_id, launch.phase, launch.slice.slice_id, launch.launch, task)
+        return cut("; ".join([str(ended), *warnings_of(self._artifacts, key)]), _LONGEST_TOLD)
 
     def _count_launch(self, launch: Launch, ended: Ended, plan: Plan, left: list[PartitionItem]) -> None:
         first = left[0].partition_id
@@ -213,6 +248,11 @@ def over(launch: Launch) -> str:
 
 def _over(slice_id: int, launch: int) -> str:
     return f"launch {launch} of slice {slice_id} is over"
+
+
+def _last_worked(items: Iterable[PartitionItem]) -> list[PartitionItem]:
+    """Those that a task ever took, in the order in which they were taken last."""
+    return sorted((item for item in items if item.launch), key=lambda item: item.launch)
 
 
 def _unfinished(items: Iterable[PartitionItem]) -> list[PartitionItem]:

@@ -4,6 +4,7 @@ TrueupError                     what happened, to which thing, and what to do no
 ├── UsageError                  the person's input is wrong; nothing was created (exit 2)
 │   ├── JobFileError            a job file: names the line
 │   └── RequestError            a request: names the field
+├── NotFound                    there is no such run, partition or report (exit 2)
 ├── Refused                     the ledger said no; carries the clause and both sides
 │   ├── RunClosed               the run is not open for this generation
 │   ├── LostOwnership           another task took the partition
@@ -15,6 +16,7 @@ TrueupError                     what happened, to which thing, and what to do no
 ├── ArtifactError
 │   ├── ArtifactExists          written once already, with other content
 │   └── ArtifactMissing
+├── SourceError                 a source of a reconciliation could not be read as it was declared
 ├── JobError                    the author's code broke a rule of the job API
 │   ├── Throttled               raised by authors: the sink asks to slow down
 │   ├── Transient               raised by authors: worth trying again inside the task
@@ -71,6 +73,10 @@ class RequestError(UsageError):
 
     def __str__(self) -> str:
         return f"{self.field}: {super().__str__()}" if self.field else super().__str__()
+
+
+class NotFound(TrueupError):
+    """There is no thing of that name; the command line exits with 2."""
 
 
 class Refused(TrueupError):
@@ -135,20 +141,30 @@ class ArtifactMissing(ArtifactError):
     """There is no object at the key."""
 
 
+class SourceError(TrueupError):
+    """A source of a reconciliation cannot be read as it was declared: whether it agrees is unknown."""
+
+
 class JobError(TrueupError):
     """The author's code broke a rule of the job API."""
+
+
+# Longer than this nobody waits inside a task, which is paid for by the second.
+LONGEST_RETRY_AFTER = 300.0
 
 
 class Throttled(JobError):
     """Raised by a job whose sink or source asks to slow down.
 
-    `retry_after` is in seconds. Tried again inside the task; exhausted, it interrupts the task,
-    which costs nothing that is meant for faults.
+    `retry_after` is in seconds, of which 0 to 300 count: it often comes from the other side, as it is.
+    Tried again inside the task; exhausted, it interrupts the task, which costs nothing that is meant for
+    faults.
     """
 
     def __init__(self, what: str = "The other side asks to slow down.", *, retry_after: float = 1.0) -> None:
         super().__init__(what)
-        self.retry_after = retry_after
+        # In this order: what is no number compares as false, and so becomes 0.
+        self.retry_after = min(LONGEST_RETRY_AFTER, max(0.0, retry_after))
 
 
 class Transient(JobError):

@@ -9,7 +9,6 @@ import json
 import types
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 from zoneinfo import ZoneInfo
@@ -18,6 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from trueup.errors import JobFileError, UsageError
+from trueup.model.base import cut
 from trueup.model.job import (
     AbortRule,
     BatchSettings,
@@ -30,22 +30,26 @@ from trueup.model.job import (
     size_problems,
 )
 from trueup.planning.inputs import placeholders, unknown_placeholders
+from trueup.schemas.parameters import note_parameters
 from trueup.yamlfile import Document, Problem, dotted, is_old_boolean, read_yaml, refused_paths
 from trueup.yamlfile import Path as Place
 
-_SCHEMA_WORDS = frozenset(
-    """
-    type properties required additionalProperties patternProperties description title default examples enum
-    const allOf anyOf oneOf not if then else dependentRequired dependentSchemas propertyNames minProperties
-    maxProperties unevaluatedProperties $schema $id $defs $ref $comment
-    """.split()  # noqa: SIM905 - one word a line would be longer than the rest of the module
-)
+MOST_BYTES = 256 * 1024
+_MOST_PROBLEMS = 30
 
 
 def load(path: Path) -> JobFile:
     """The job of a file. JobFileError lists all that is wrong with it; its class is not looked for."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise JobFileError(
+                f"it is larger than {MOST_BYTES:,} bytes.",
+                remedy="Give long lists as the request's keys, or by the job's own `partitions(window)`.",
+                file=str(path),
+            )
+        text = data.decode("utf-8")
     except OSError as error:
         raise JobFileError(
             f"it cannot be read: {error.strerror}.", remedy="Give a job file.", file=str(path)
@@ -66,7 +70,9 @@ def loads(text: str, file: str = "job.yaml") -> JobFile:
 
 def _refusal(file: str, problems: list[Problem]) -> JobFileError:
     first, *rest = sorted(set(problems))
-    more = "".join(f"\n{file}:{problem.line}: {problem}" for problem in rest)
+    more = "".join(f"\n{file}:{problem.line}: {problem}" for problem in rest[: _MOST_PROBLEMS - 1])
+    if len(rest) >= _MOST_PROBLEMS:
+        more += f"\n{file}: and {len(rest) - _MOST_PROBLEMS + 1} more problems."
     return JobFileError(f"{first}{more}", file=file, line=first.line)
 
 
@@ -107,7 +113,8 @@ def find(jobs: Mapping[str, JobFile], name: str) -> JobFile:
     if name in jobs:
         return jobs[name]
     raise UsageError(
-        f"no job is called {name!r}.", remedy=instead(name, list(jobs), "There are no job files here.")
+        f"no job is called {cut(name, 60)!r}.",
+        remedy=instead(name, list(jobs), "There are no job files here."),
     )
 
 
@@ -288,7 +295,7 @@ def _note_rules(document: Document) -> None:
         _note_time_zone(partitions, document)
         _note_input(partitions, document)
     if isinstance(data.get("parameters"), dict):
-        _note_parameters(data["parameters"], document)
+        note_parameters(data["parameters"], document)
 
 
 def _across_sections(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -340,47 +347,6 @@ def _note_input(partitions: Any, document: Document) -> None:
         close = get_close_matches(name, placeholders(partitions), 1)
         remedy = f"Did you mean {{{close[0]}}}?" if close else f"Use {allowed}."
         document.add(("partitions", "input"), f"the pattern has {shown}, which nothing fills.", remedy)
-
-
-def _note_parameters(schema: dict[str, Any], document: Document) -> None:
-    for word in schema:
-        if word not in _SCHEMA_WORDS:
-            close = get_close_matches(word, _SCHEMA_WORDS, 1, 0.75)
-            remedy = f"Did you mean `{close[0]}`?" if close else f"Put `{word}` under `properties`."
-            document.add(("parameters", word), "this is not a word of JSON Schema.", remedy)
-    if schema.get("type", "object") != "object":
-        document.add(("parameters", "type"), "parameters are an object.", "Write `type: object`.")
-    _note_schema_errors(schema, document)
-
-
-def _note_schema_errors(schema: dict[str, Any], document: Document) -> None:
-    clean = json.loads(json.dumps(schema, default=lambda _: None))
-    errors = list(_schema_of_schemas().iter_errors(clean))
-    for error in errors:
-        path = ("parameters", *error.absolute_path)
-        document.add(
-            path, f"this is not valid JSON Schema: {error.message}.", "See json-schema.org, 2020-12."
-        )
-    if not errors:
-        _note_defaults(clean, document)
-
-
-@cache
-def _schema_of_schemas() -> Any:
-    from jsonschema import Draft202012Validator  # slow to import, and only jobs with parameters need it
-
-    return Draft202012Validator(Draft202012Validator.META_SCHEMA)
-
-
-def _note_defaults(schema: dict[str, Any], document: Document) -> None:
-    from jsonschema import Draft202012Validator
-
-    for name, part in schema.get("properties", {}).items():
-        if not isinstance(part, dict) or "default" not in part:
-            continue
-        for error in Draft202012Validator(part).iter_errors(part["default"]):
-            path: Place = ("parameters", "properties", name, "default")
-            document.add(path, f"the default breaks its own schema: {error.message}.", "Correct one of them.")
 
 
 __all__ = [

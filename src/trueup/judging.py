@@ -7,12 +7,13 @@ from itertools import groupby
 
 from trueup.artifacts import Artifacts, result_key_of
 from trueup.contract import Facts, Judgement, Refusal, judge_document, judge_entry, locations, verdict
+from trueup.contract.reading import parse
 from trueup.errors import ArtifactMissing
 from trueup.ledger import Decision
 from trueup.model.base import cut
 from trueup.model.ledger import PartitionItem, Run
 from trueup.model.plan import Plan
-from trueup.model.result import LONGEST_MESSAGE, PartitionError
+from trueup.model.result import LARGEST_CONTRACT, LONGEST_MESSAGE, PartitionError, ResultContract
 from trueup.model.states import PartitionStatus, Phase
 
 
@@ -79,12 +80,24 @@ def gather(
 
 
 def _judge_result(artifacts: Artifacts, facts: Facts) -> Judgement | None:
-    key = result_key_of(facts.run_id, facts.phase, facts.slice_id, facts.launch, facts.task)
+    data = _stored(
+        artifacts, result_key_of(facts.run_id, facts.phase, facts.slice_id, facts.launch, facts.task)
+    )
+    return None if data is None else judge_document(data, facts)
+
+
+def warnings_of(artifacts: Artifacts, key: str) -> list[str]:
+    """What a task warned of in its result, its reason for leaving early first; nothing without one."""
+    contract = parse(_stored(artifacts, key) or b"", LARGEST_CONTRACT)
+    return list(contract.warnings) if isinstance(contract, ResultContract) else []
+
+
+def _stored(artifacts: Artifacts, key: str) -> bytes | None:
+    """A result; None where the task did not live to store it."""
     try:
-        data = artifacts.store.get(key)
+        return artifacts.store.get(key)
     except ArtifactMissing:
-        return None  # The task did not live to store it; its partitions are judged by their own entries.
-    return judge_document(data, facts)
+        return None
 
 
 def _decide(item: PartitionItem, judgement: Judgement | None, facts: Facts) -> Decision:

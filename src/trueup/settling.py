@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from trueup.accepting import Acceptance
 from trueup.artifacts import Artifacts
+from trueup.errors import StoreUnavailable
 from trueup.judging import judge_reported
 from trueup.ledger import Ledger
 from trueup.model.ledger import Run
 from trueup.model.states import RUN_ENDS, PartitionStatus, Phase, RunStatus
+
+log = logging.getLogger("trueup.settle")
 
 SETTLER = "trueup:settle"
 _ALL_WELL = "every partition is accepted or skipped"
@@ -32,10 +36,18 @@ _SETTLED = {RunStatus.RUNNING: Settled.UNFINISHED, RunStatus.PAUSED: Settled.PAU
 class Settlement:
     """Settles runs. Safe to call at any time, and twice."""
 
-    def __init__(self, ledger: Ledger, artifacts: Artifacts, acceptance: Acceptance) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        artifacts: Artifacts,
+        acceptance: Acceptance,
+        report: Callable[[str], object] = lambda run_id: None,
+    ) -> None:
+        """`report` is told the id of each run that ended, before it is let go; it may be told twice."""
         self._ledger = ledger
         self._artifacts = artifacts
         self._acceptance = acceptance
+        self._report = report
 
     def settle(self, run_id: str, phase: Phase) -> Settled:
         """Prove every task stopped, accept what is still REPORTED, and end a run whose partitions all ended.
@@ -88,10 +100,20 @@ class Settlement:
             run = self._ledger.runs.finish(run.run_id, run.goal, who=SETTLER)
         if run.status in RUN_ENDS:
             self._ledger.locks.leave(run)
+            self._tell(run)
         at_rest = run.status in RUN_ENDS or run.status is RunStatus.PAUSED
         # Asked again: a task may have registered in the last moment of an open run, and is to be proved too.
         if at_rest and not any(self._ledger.tasks.of(run.run_id)):
             self._ledger.runs.settled(run.run_id)
+
+    def _tell(self, run: Run) -> None:
+        try:
+            self._report(run.run_id)
+        except StoreUnavailable:
+            raise  # The run stays on the sweep's list, and is told again.
+        except Exception:
+            # The run has ended and its lock is free: a fault of its report must not hold up either.
+            log.exception("run %s has no report", run.run_id)
 
     def _judge_left_over(self, run: Run, phase: Phase) -> None:
         plan = self._artifacts.plan_of(run)

@@ -28,6 +28,7 @@ from trueup.planning import (
     partitions,
     window,
 )
+from trueup.planning.forecast import forecast
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +121,18 @@ class Starter:
         if run.is_planned:
             return self._artifacts.plan_of(run)
         assert run.request is not None  # whoever creates a run stores what was asked for
+        parts = list(partitions(job, run.request, listing=listing, named=named))
         plan, data = make_plan(
             job,
             run.request,
-            partitions(job, run.request, listing=listing, named=named),
+            parts,
             run_id=run.run_id,
             read_code=code.read,
             write_code=code.write,
             created_at=run.created_at,
         )
         plan = self._stored(plan, data)
+        self._artifacts.put_estimate(run.run_id, forecast(plan, parts))
         self._ledger.runs.pin(run, plan_key(run.run_id), plan.sha256(), plan.partition_count)
         return plan
 

@@ -76,17 +76,24 @@ _TAGS = {"!", *(f"tag:yaml.org,2002:{kind}" for kind in ("str", "map", "seq"))}
 _OLD_BOOL = re.compile(r"^(?:yes|no|on|off)$", re.IGNORECASE)
 
 
+# Deeper and longer than anything that people write; readers give up soon after, and in worse words.
+DEEPEST = 50
+MOST_DIGITS = 40
+
+
 def read_yaml(text: str) -> Document:
     """The document in a text. Its `problems` say what could not be read; `data` is None if nothing could."""
     document = Document()
     try:
         node = _Loader(text).get_single_node()
         if node is None:
-            document.problems.append(Problem(1, "", "the file is empty."))
+            document.problems.append(Problem(1, "", "the file is empty.", "Write something into it."))
         else:
             document.data = _value(node, (), document, set())
     except yaml.YAMLError as error:
         document.problems.append(_unreadable(error))
+    except RecursionError:
+        document.problems.append(Problem(1, "", "this is nested too deeply to be read.", "Make it flatter."))
     return document
 
 
@@ -106,12 +113,28 @@ def _value(node: yaml.Node, path: Path, document: Document, seen: set[int]) -> A
     if node.tag not in _TAGS:
         document.add(path, f"the tag {node.tag} is not read.", "Remove it.")
         return AMBIGUOUS
+    if len(path) > DEEPEST:
+        document.add(path[:3], f"this is nested more than {DEEPEST} levels deep.", "Make it flatter.")
+        return AMBIGUOUS
     if isinstance(node, yaml.MappingNode):
         return _mapping(node, path, document, seen)
     if isinstance(node, yaml.SequenceNode):
         return [_value(child, (*path, index), document, seen) for index, child in enumerate(node.value)]
+    return _scalar(node, path, document)
+
+
+def _scalar(node: yaml.Node, path: Path, document: Document) -> Any:
+    text = str(node.value)
+    if not _is_unicode(text):
+        document.add(path, f"{text!r} holds half of a surrogate pair.", "Write the character itself.")
+        return AMBIGUOUS
     quoted = getattr(node, "style", None) is not None
-    return str(node.value) if quoted else _plain(str(node.value), path, document)
+    return text if quoted else _plain(text, path, document)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be written: an escape such as \\ud800 is half of a character, which nothing holds."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _mapping(node: yaml.MappingNode, path: Path, document: Document, seen: set[int]) -> dict[str, Any]:
@@ -135,7 +158,7 @@ def _mapping(node: yaml.MappingNode, path: Path, document: Document, seen: set[i
 
 def _key(node: yaml.Node, path: Path, document: Document) -> str | None:
     line = node.start_mark.line + 1
-    if not isinstance(node, yaml.ScalarNode):
+    if not isinstance(node, yaml.ScalarNode) or not _is_unicode(str(node.value)):
         document.problems.append(
             Problem(line, dotted(path), "a key must be one word.", "Quote braces and dashes.")
         )
@@ -158,8 +181,11 @@ def _plain(text: str, path: Path, document: Document) -> Any:
             path, f"YAML readers disagree about what {text} is.", f'Write a plain number, or "{text}".'
         )
         return AMBIGUOUS
-    if _INT.match(text):
+    if _INT.match(text) and len(text) <= MOST_DIGITS:
         return int(text)
+    if _INT.match(text):
+        document.add(path, f"{text[:20]}... is not a number to work with.", "Give a smaller one.")
+        return AMBIGUOUS
     if _FLOAT.match(text):
         number = float(text) if text[-1].isdigit() or text[-1] == "." else math.inf
         if math.isfinite(number):

@@ -17,10 +17,10 @@ from trueup.artifacts.s3 import S3Store
 from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable
 from trueup.local.aws import REGION, client, ministack
-from trueup.local.demo import create_rows_table
 from trueup.local.flights import days
 from trueup.local.postgres import postgres
 from trueup.local.stores import BUCKET, TABLE, create_ledger_table, put_days
+from trueup.local.targets import make_rows_table
 
 from .driving import Stack
 from .targets import create_target, create_witness
@@ -43,7 +43,7 @@ def session_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         create_ledger_table(dynamodb)
         s3.create_bucket(Bucket=BUCKET)
         put_days(s3, BUCKET, some.items())
-        create_rows_table(dsn)
+        make_rows_table(dsn)
         create_witness(dsn)
         ledger, artifacts = Ledger(DynamoTable(dynamodb, TABLE)), Artifacts(S3Store(s3, BUCKET))
         given = environment(endpoint)

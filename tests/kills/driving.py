@@ -16,8 +16,8 @@ from trueup.artifacts import Artifacts
 from trueup.clock import SystemClock
 from trueup.jobfile import load
 from trueup.ledger import Ledger
-from trueup.local.backfilling import local_code
-from trueup.local.demo import containers
+from trueup.local.job_tasks import JobFolder
+from trueup.local.packaging import project
 from trueup.local.stores import BUCKET
 from trueup.model.job import ErrorSettings, JobFile, Limits, Target
 from trueup.model.ledger import PartitionItem, Run
@@ -29,6 +29,8 @@ from trueup.settling import Settled, Settlement
 from trueup.starting import Code, Starter, first_phase, writes
 
 from .warm import Warm
+
+DEFINITION = "arn:aws:ecs:us-east-1:000000000000:task-definition/trueup-kills-write:1"
 
 _numbers = itertools.count(1)
 
@@ -104,7 +106,8 @@ class Driven:
     def start(self) -> None:
         """Plan, create the run, take the lock, dispatch its one slice."""
         self.job = _shaped(self.shape, self.table)
-        code = local_code(self.job, containers() / self.shape.job)
+        digest = JobFolder(self.job, project() / "containers" / self.shape.job).digest
+        code = CodeIdentity(task_definition=DEFINITION, image_digest=digest)
         starter = Starter(self.stack.ledger, self.stack.artifacts, SystemClock(), random.Random())
         run, plan = starter.start(self.job, _request(self.shape, self.table), Code(code, code))
         self.phase = first_phase(plan)
@@ -169,7 +172,7 @@ class Driven:
 
 @cache
 def _job_file(job: str) -> JobFile:
-    return load(containers() / job / "job.yaml")
+    return load(project() / "containers" / job / "job.yaml")
 
 
 def _shaped(shape: Shape, table: str) -> JobFile:

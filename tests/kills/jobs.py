@@ -13,7 +13,7 @@ from psycopg import sql
 from trueup import Backfill, Outcome, Reject, Skip
 from trueup.jobfile import load
 from trueup.loading import load_class
-from trueup.local.demo import containers
+from trueup.local.packaging import project
 
 
 class Watched(Backfill):
@@ -107,6 +107,6 @@ TRAITS: dict[tuple[str, str], type] = {
 
 def class_of(job: str, traits: Sequence[str], points: Any) -> type[Backfill]:
     """The job's class under its traits, the first one outermost."""
-    folder = containers() / job
+    folder = project() / "containers" / job
     plain = load_class(load(folder / "job.yaml"), folder)
     return type("Job", (*(TRAITS[job, trait] for trait in traits), plain), {"points": points})

@@ -12,7 +12,7 @@ import trueup.ledger
 from trueup.ledger import Ledger, keys
 from trueup.ledger.memory import MemoryTable
 from trueup.model.base import Value
-from trueup.model.ledger import AuditEntry, Lock, PartitionItem, Run, TaskItem
+from trueup.model.ledger import AuditEntry, LaunchLife, Lock, PartitionItem, Run, TaskItem
 from trueup.model.states import Phase
 from trueup.testing.suites.lost_answers import DRAWS, WRITES
 
@@ -64,6 +64,7 @@ def test_the_keys_on_the_page_are_those_in_the_code() -> None:
         keys.schedule("<schedule>", "<scheduled time>"),
         keys.unsettled("<run>"),
         keys.ended("<run>", 40),
+        keys.listed("<run>", datetime(2026, 1, 1, tzinfo=UTC)),
     }
     assert of == {(_filled(pk), _filled(sk)) for pk, sk, _ in rows("What is in the table")}
 
@@ -75,6 +76,7 @@ def _filled(key: str) -> str:
         "<phase>": "apply",
         "<slice>": "000007",
         "<launch>": "00000040",
+        "<time backwards>": "8232774400000",
         "<time>": "2026-01-01T00:00:00.000000Z",
         "<0-7>": str(keys.shard("<partition>")),
     }
@@ -87,6 +89,7 @@ def test_the_attributes_on_the_page_are_those_of_the_models() -> None:
     models: dict[str, type[Value]] = {
         "RUN": Run,
         "TASK": TaskItem,
+        "ENDED": LaunchLife,
         "AUDIT": AuditEntry,
         "PART": PartitionItem,
         "LOCK": Lock,

@@ -179,6 +179,10 @@ class LedgerMachine(RuleBasedStateMachine):
     def a_launch_ended_before_any_take(self, name: str, launch: int) -> None:
         self.do("fault", lambda ledger: ledger.partitions.fault(self.run.run_id, APPLY, name, launch))
 
+    @rule(name=partitions, launch=st.integers(1, 12))
+    def a_launch_was_ended_before_any_take(self, name: str, launch: int) -> None:
+        self.do("idled", lambda ledger: ledger.partitions.idled(self.run.run_id, APPLY, name, launch))
+
     @rule(names=st.lists(partitions, min_size=1, max_size=3), verb=st.sampled_from(["retry", "skip"]))
     def an_operator_acts(self, names: list[str], verb: str) -> None:
         def act(ledger: Ledger) -> None:
@@ -277,7 +281,7 @@ def _check_movement(done: str, before: PartitionItem, now: PartitionItem) -> Non
 
 
 def _bounds(item: PartitionItem) -> dict[str, Any]:
-    return {"faults": item.faults, "faulted": item.faulted}
+    return {"faults": item.faults, "faulted": item.faulted, "idle": item.idle}
 
 
 def _recomputed(items: Any) -> dict[PartitionStatus, tuple[int, int]]:

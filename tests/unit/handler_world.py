@@ -29,6 +29,7 @@ from trueup.model.naming import NamingOrder
 from trueup.model.plan import CodeIdentity, TaskOrder
 from trueup.naming import Naming
 from trueup.platform import OVER, Ended, TaskState
+from trueup.reporting import Reports
 from trueup.settling import Settlement
 from trueup.starting import Starter
 from trueup.testing import ManualClock
@@ -153,7 +154,8 @@ class World:
         self.launches = 0
         starter = Starter(self.ledger, self.artifacts, self.clock, random.Random(0))
         self.acceptance = Acceptance(self.ledger, self.artifacts, self.ecs, self.clock)
-        settlement = Settlement(self.ledger, self.artifacts, self.acceptance)
+        self.reports = Reports(self.ledger, self.artifacts)
+        settlement = Settlement(self.ledger, self.artifacts, self.acceptance, self.reports.of)
         self.start = Starting(self.ledger, starter, self.steps, self.jobs)
         naming = Naming(self.ledger, self.artifacts)
         tasks = Tasks({"AwsvpcConfiguration": {}})
@@ -212,6 +214,19 @@ class World:
 
     # The arrows of the backfill machine.
 
+    def fan_out(self, execution: Execution) -> list[Child]:
+        """Step to where the fan-out has begun, and give its children, which have yet to begin."""
+        for _ in range(3):
+            self.step(execution)
+        return execution.children
+
+    def launched(self, execution: Execution) -> Child:
+        """Step to where the first child of the fan-out has launched its task, and give it."""
+        child = self.fan_out(execution)[0]
+        for _ in range(2):
+            self.step_child(child)
+        return child
+
     def step(self, execution: Execution) -> None:
         """The execution's next arrow."""
         if execution.status != "RUNNING":
@@ -267,7 +282,8 @@ class World:
         except RunClosed:
             child.at = "over"
             return
-        child.data["number"], child.at = {"launch": number}, "run"
+        asked_at = self.clock.now().isoformat().replace("+00:00", "Z")
+        child.data["number"], child.at = {"launch": number, "launchedAt": asked_at}, "run"
 
     def _accept(self, child: Child) -> None:
         child.answer = self.accept.handle(child.data)["answer"]

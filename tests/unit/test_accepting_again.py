@@ -65,7 +65,32 @@ def second_take(run: LocalRun) -> tuple[LocalTask, Ended]:
     return died(run, "taken"), Ended(exit_code=1)
 
 
-CASES = [finished, half, spot, bad_input, second_launch, second_take]
+def third_stuck(run: LocalRun) -> tuple[LocalTask, Ended]:
+    """The second take without progress of the third partition in a row, which ends the slice."""
+    task = died(run, "taken")
+    for _ in range(5):
+        accept(run, task, Ended(exit_code=1))
+        run._launch(task.launch.slice)
+        task = died(run, "taken")
+    return task, Ended(exit_code=1)
+
+
+def throttled_before_any_take(run: LocalRun) -> tuple[LocalTask, Ended]:
+    """It left with 75 before it took anything: no fault, but no progress either."""
+    return died(run, "registered"), Ended(exit_code=Exit.INTERRUPTED)
+
+
+CASES = [
+    finished,
+    half,
+    spot,
+    bad_input,
+    second_launch,
+    second_take,
+    third_stuck,
+    throttled_before_any_take,
+]
+FEW = 5
 MANY = 230  # partitions: their end states take three transactions
 
 
@@ -88,7 +113,7 @@ def fresh(table: FailingTable, keys: int = 2) -> LocalRun:
 def test_called_again_it_answers_the_same_and_changes_nothing(
     case: Callable[[LocalRun], tuple[LocalTask, Ended]],
 ) -> None:
-    run = fresh(FailingTable())
+    run = fresh(FailingTable(), FEW)
     task, ended = case(run)
     first = accept(run, task, ended)
     before = outcome(run)
@@ -101,7 +126,7 @@ def test_dying_after_any_write_and_called_again_it_ends_the_same(
     case: Callable[[LocalRun], tuple[LocalTask, Ended]],
 ) -> None:
     table = FailingTable()
-    run = fresh(table)
+    run = fresh(table, FEW)
     task, ended = case(run)
     table.writes = 0
     answer, expected, writes = accept(run, task, ended), outcome(run), table.writes
@@ -110,7 +135,7 @@ def test_dying_after_any_write_and_called_again_it_ends_the_same(
         assert (answer, expected) == died_at(number, case)
 
 
-def died_at(number: int, case: Callable[[LocalRun], tuple[LocalTask, Ended]], keys: int = 2) -> Any:
+def died_at(number: int, case: Callable[[LocalRun], tuple[LocalTask, Ended]], keys: int = FEW) -> Any:
     """What is found where accept died after its write of that number, and was called again."""
     table = FailingTable()
     run = fresh(table, keys)
@@ -122,7 +147,7 @@ def died_at(number: int, case: Callable[[LocalRun], tuple[LocalTask, Ended]], ke
     return accept(run, task, ended), outcome(run)
 
 
-@pytest.mark.parametrize("case", [bad_input, second_launch])
+@pytest.mark.parametrize("case", [bad_input, second_launch, third_stuck])
 def test_dying_among_many_partitions_it_still_ends_them_all(
     case: Callable[[LocalRun], tuple[LocalTask, Ended]],
 ) -> None:

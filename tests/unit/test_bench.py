@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import contract, imports, ledger, packing, planning, throughput
+from bench import callbacks, contract, fan_out, imports, ledger, loops, packing, planning, throughput
 from bench.__main__ import BENCHMARKS, main
 from bench.figures import Figure, middle, peak_bytes
 from moto import mock_aws
@@ -43,6 +43,13 @@ def check(document: dict[str, Any]) -> None:
         pytest.param(lambda: [ledger.in_memory(20)], ["ledger in memory"], id="ledger"),
         pytest.param(lambda: contract.measure(partitions=3, rounds=1), ["contract"], id="contract"),
         pytest.param(lambda: packing.measure(500), ["packing", "packing slices"], id="packing"),
+        pytest.param(
+            lambda: fan_out.measure(children=3, moto_children=2),
+            ["fan-out", "fan-out memory", "fan-out, few"],
+            id="fan-out",
+        ),
+        pytest.param(lambda: callbacks.measure(executions=2), ["callbacks memory"], id="callbacks"),
+        pytest.param(lambda: loops.measure(loops=2, rounds=2), ["loops"], id="loops"),
     ],
 )
 def test_each_benchmark_gives_figures_of_one_form(
@@ -66,7 +73,8 @@ def test_checkpoints_are_written_to_a_dynamodb_too() -> None:
 
 
 def test_the_names_on_the_command_line_are_those_of_the_issue() -> None:
-    assert ["throughput", "planning", "import", "ledger", "contract", "packing"] == list(BENCHMARKS)
+    of_runs = ["throughput", "planning", "import", "ledger", "contract", "packing"]
+    assert [*of_runs, "fan-out", "callbacks", "loops", "orchestration"] == list(BENCHMARKS)
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,7 @@ def launched(**sections: Any) -> tuple[World, Child, FakeTask]:
     """A run with one slice, whose first launch has a task that has yet to begin."""
     here = World(job_of(), job_file(**sections))
     execution = here.execution(here.ask())
-    for _ in range(3):
-        here.step(execution)
-    (child,) = execution.children
-    for _ in range(2):
-        here.step_child(child)
+    child = here.launched(execution)
     assert child.task is not None
     return here, child, child.task
 
@@ -188,3 +184,43 @@ def test_registering_again_for_ones_own_launch_is_no_second_task() -> None:
     here.ledger.tasks.register(task.order.run_id, item)
     with pytest.raises(LaunchTaken):
         here.ledger.tasks.register(task.order.run_id, item.model_copy(update={"task": "other"}))
+
+
+def waits(here: World, child: Child, task: FakeTask, ended: Ended, times: int) -> list[int]:
+    """The seconds that the machine is told to wait after each launch that ends so before any checkpoint."""
+    found = []
+    for _ in range(times):
+        steps(task, 2)  # registered, taken
+        task.end(ended)
+        event = {**child.data, "ended": left_by(ended)}
+        told = [here.accept.handle(event) for _ in range(2)]
+        assert told[0] == told[1], "asked again, accept says something else"
+        assert "again" == told[0]["answer"]
+        found.append(told[0]["seconds"])
+        child.at = "take"
+        for _ in range(2):
+            here.step_child(child)
+        assert child.task is not None
+        task = child.task
+    return found
+
+
+def test_launches_that_move_nothing_are_repeated_after_longer_and_longer_waits() -> None:
+    spot = Ended(exit_code=137, stop_code="SpotInterruption")
+    assert [3, 6, 12, 24, 48, 96, 192, 384, 600, 600] == waits(*launched(), spot, 10)
+
+
+def test_a_launch_that_was_refused_waits_no_longer_for_that() -> None:
+    here, child, _ = launched()
+    for launch in range(1, 4):
+        child.data["number"] = {"launch": launch}
+        event = {**child.data, "ended": {"Error": "ECS.ThrottlingException", "Cause": "Rate exceeded"}}
+        assert {"answer": "again", "seconds": 3} == here.accept.handle(event)
+
+
+def test_a_wait_is_only_told_where_there_is_a_next_launch() -> None:
+    here, child, task = launched()
+    while task.ended is None:
+        task.step()
+    event = {**child.data, "ended": left_by(task.ended)}
+    assert {"answer": "done", "seconds": 0} == here.accept.handle(event)

@@ -262,7 +262,7 @@ def write(self, rows, ctx):
 run = run_of(job_of(write=write), sections={"task": {"no_progress_seconds": 0.3}}, clock=SystemClock())
 step_until(run, "registered")
 run.kill()
-run._launch_waiting()
+run._launch(run.tasks[-1].launch.slice)
 worker = run.tasks[-1].worker
 worker._tools.beat_seconds = 0.05
 Worker(run.job_class, worker._order, worker._tools).run()

@@ -133,6 +133,7 @@ def test_transient_errors_are_tried_again_five_times_before_they_count() -> None
     # Two takes without progress, with five attempts each.
     assert (10, PartitionStatus.STUCK) == (len(tries), item(run).status)
     assert error(run).startswith("NoProgress | taken 2 times in a row without a checkpoint")
+    assert "; stopped early by transient: 5 attempts of write >= 5 (the network)" in error(run)
 
 
 def test_a_transient_error_that_passes_is_no_more_than_a_delay() -> None:

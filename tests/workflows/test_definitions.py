@@ -148,6 +148,15 @@ def test_what_accept_answers_is_known_to_the_machine() -> None:
     assert "Slice has failed" == choice["Default"]
 
 
+def test_the_wait_between_two_launches_is_what_accept_says() -> None:
+    said = state("partitions", "Accept what it did")
+    assert {"answer.$": "$.Payload.answer", "seconds.$": "$.Payload.seconds"} == said["ResultSelector"]
+    assert ("$.accepted", "$.accepted.seconds") == (
+        said["ResultPath"],
+        state("partitions", "Wait a little")["SecondsPath"],
+    )
+
+
 def test_the_gate_is_the_ledgers_own_write() -> None:
     call, wanted = request_of(Write(keys.run("flights-1"), adds={"launches": 1}, clauses=open_clauses(3)))
     assert "update_item" == call

@@ -260,6 +260,37 @@ def test_a_function_is_over_before_the_state_that_waits_for_it() -> None:
         assert timeout < state(file, name)["TimeoutSeconds"]
 
 
+def test_every_call_of_the_api_has_to_be_signed() -> None:
+    (route,) = of_type("AWS::ApiGatewayV2::Route").values()
+    assert "AWS_IAM" == route["Properties"]["AuthorizationType"]
+    (integration,) = of_type("AWS::ApiGatewayV2::Integration").values()
+    assert "2.0" == integration["Properties"]["PayloadFormatVersion"]
+    assert {"Fn::GetAtt": ["ApiFunction", "Arn"]} == integration["Properties"]["IntegrationUri"]
+    (permission,) = of_type("AWS::Lambda::Permission").values()
+    assert {"Ref": "ApiFunction"} == permission["Properties"]["FunctionName"]
+    assert permission["Properties"]["SourceArn"]["Fn::Sub"].endswith(":${HttpApi}/*")
+
+
+def test_the_api_changes_nothing_that_is_there() -> None:
+    actions = {action for _, action, _ in permissions("ApiRole")}
+    assert {
+        "dynamodb:GetItem",
+        "dynamodb:BatchGetItem",
+        "dynamodb:Query",
+        "dynamodb:PutItem",
+        "s3:GetObject",
+        "s3:PutObject",
+        "s3:ListBucket",
+        "logs:GetLogEvents",
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "states:StartExecution",
+        "states:DescribeExecution",
+    } == actions
+    written = [resource for _, action, resource in permissions("ApiRole") if action == "s3:PutObject"]
+    assert all(resource["Fn::Sub"].startswith("${Bucket.Arn}/runs/*/report.") for resource in written)
+
+
 def test_the_runs_objects_are_kept_private_and_versioned() -> None:
     found = template()["Resources"]["Bucket"]["Properties"]
     assert "Enabled" == found["VersioningConfiguration"]["Status"]

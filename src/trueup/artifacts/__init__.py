@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from trueup.artifacts.store import Store
 from trueup.errors import ArtifactError, ArtifactExists, ArtifactMissing
@@ -13,12 +15,20 @@ from trueup.model.plan import Dispatch, ObjectRef, Partition, Plan, Slice
 from trueup.model.result import ResultContract
 from trueup.model.states import Phase
 
+if TYPE_CHECKING:
+    from trueup.model.estimate import Estimate
+
 __all__ = ["Artifacts", "Store"]
 
 
 def plan_key(run_id: str) -> str:
     """The plan of a run."""
     return f"runs/{run_id}/plan.json"
+
+
+def estimate_key(run_id: str) -> str:
+    """What a run was estimated to take when it was planned."""
+    return f"runs/{run_id}/estimate.json"
 
 
 def brief_key(run_id: str) -> str:
@@ -65,6 +75,20 @@ class Artifacts:
     def unpinned_plan(self, run_id: str) -> Plan:
         """The plan stored for a run whose hash nobody wrote down yet. Raises ArtifactMissing."""
         return Plan.model_validate_json(self.store.get(plan_key(run_id)))
+
+    def put_estimate(self, run_id: str, estimate: Estimate) -> None:
+        """Store what a run will take; one that is there stands."""
+        with suppress(ArtifactExists):
+            self.store.put_once(estimate_key(run_id), canonical(estimate.document()))
+
+    def estimate(self, run_id: str) -> Estimate | None:
+        """What a run was estimated to take; None where nobody said."""
+        from trueup.model.estimate import Estimate  # no task needs it
+
+        try:
+            return Estimate.model_validate_json(self.store.get(estimate_key(run_id)))
+        except ArtifactMissing:
+            return None
 
     def put_brief(self, run_id: str, brief: Brief) -> Brief:
         """Store what partitions are named from, once; called again, the brief that is there."""

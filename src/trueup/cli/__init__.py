@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
-from trueup.cli import demo, estimate, new, up, validate
+from trueup.cli import (
+    audit,
+    demo,
+    estimate,
+    jobs,
+    new,
+    partitions,
+    rejects,
+    report,
+    start,
+    status,
+    up,
+    validate,
+)
 from trueup.cli.exits import DONE, FAILED, INTERRUPTED, USAGE
 from trueup.errors import TrueupError, UsageError
 
@@ -17,17 +30,28 @@ app = typer.Typer(
     name="trueup",
     help="Partitioned backfills on AWS that can be stopped, resumed and trusted.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
-# One line a command.
-app.command("up")(up.command)
-app.command("demo")(demo.command)
-app.command("new")(new.command)
-app.command("validate")(validate.command)
-app.command("estimate")(estimate.command)
+# One line a command, in the order in which a person needs them.
+COMMANDS: Mapping[str, Any] = {
+    "up": up,
+    "demo": demo,
+    "new": new,
+    "validate": validate,
+    "estimate": estimate,
+    "jobs": jobs,
+    "start": start,
+    "status": status,
+    "partitions": partitions,
+    "rejects": rejects,
+    "report": report,
+    "audit": audit,
+}
+for _name, _module in COMMANDS.items():
+    app.command(_name, epilog=f"Example: {_module.EXAMPLE}")(_module.command)
 
 
 def _tell_version(wanted: bool) -> None:

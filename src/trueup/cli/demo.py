@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
 
 from trueup.cli.exits import DONE, FAILED
-from trueup.cli.output import Json, print_json, print_table
+from trueup.cli.output import Json, print_json, print_table, say
 from trueup.cli.signals import leave_on_sigterm
 
 RECORDS = ("read", "used", "skipped", "rejected", "produced", "written", "unchanged", "refused", "replayed")
+FIGURES = {
+    "launches": "launches",
+    "tasks started": "tasks",
+    "tasks killed": "kills",
+    "executions": "executions",
+    "state transitions": "transitions",
+    "seconds": "seconds",
+}
+
+EXAMPLE = "trueup demo"
 
 
 def command(
@@ -20,12 +29,12 @@ def command(
 ) -> None:
     """Backfill a year of real flights twice, with tasks killed on the way, and account for every record.
 
-    Starts MiniStack and PostgreSQL from their wheels, and leaves nothing behind.
+    Starts the local stack as `trueup up` does, has its machines do both jobs, and leaves nothing behind.
     """
     from trueup.local.demo import run_demo
 
     leave_on_sigterm()
-    figures = run_demo(seed=seed, note=lambda line: print(line, file=sys.stderr if as_json else sys.stdout))
+    figures = run_demo(seed=seed, note=lambda line: say(line, aside=as_json))
     if as_json:
         print_json(figures)
     else:
@@ -41,8 +50,7 @@ def _show(figures: dict[str, Any]) -> None:
     for name in RECORDS:
         label = "records worked again, at most" if name == "replayed" else f"records {name}"
         rows.append((label, *(f"{job['records'][name]:,}" for job in jobs)))
-    rows += [("tasks launched", *(str(job["launches"]) for job in jobs))]
-    rows += [("tasks killed", *(str(job["kills"]) for job in jobs))]
-    rows += [("seconds", *(str(job["seconds"]) for job in jobs))]
+    for label, name in FIGURES.items():
+        rows.append((label, *(str(job[name]) for job in jobs)))
     rows += [("table equals an independent count", *("yes" if job["tableEqual"] else "NO" for job in jobs))]
     print_table(["", *names], rows, right=names)

@@ -13,3 +13,10 @@ INCOMPLETE = 4
 """Not everything was done or could be compared."""
 INTERRUPTED = 130
 """Ctrl-C."""
+
+_OF_RUN = {"FAILED": FAILED, "ABORTED": FAILED, "PAUSED": WAITS, "CANCELLED": INCOMPLETE}
+
+
+def of_run(status: str) -> int:
+    """How to exit for a run that stands so; one that goes on is no failure."""
+    return _OF_RUN.get(status, DONE)

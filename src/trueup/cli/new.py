@@ -21,6 +21,8 @@ _TEMPLATE = Path(__file__).parent / "template"
 USED = frozenset({"Backfill", "Batch", "LocalRun", "Outcome", "Path", "Reject", "Skip", "Superseded"})
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 
+EXAMPLE = "trueup new orders-by-day"
+
 
 def command(
     name: Annotated[str, typer.Argument(help="The job's name: lower case letters, digits and dashes.")],

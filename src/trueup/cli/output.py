@@ -3,17 +3,47 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
 
+_WIDE = 1_000
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+
+
+def say(line: str, *, aside: bool = False) -> None:
+    """Print a line at once and whole, from any thread; `aside` on standard error."""
+    print(f"{line}\n", end="", file=sys.stderr if aside else sys.stdout, flush=True)
 
 
 def print_json(document: Any) -> None:
     """Print a JSON document on one line, so that a script can take the last line of any command."""
     print(json.dumps(document, ensure_ascii=False))
+
+
+def shown_time(instant: str | None) -> str:
+    """An instant to the second, in UTC, as `2026-07-06 01:00:00`; empty where there is none."""
+    return (instant or "")[:19].replace("T", " ")
+
+
+def shown_person(who: str) -> str:
+    """An identity without what is the same for everybody: `user/ann` of an ARN."""
+    return who.rpartition(":")[2] if who.startswith("arn:") else who
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: `45 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
+    minutes, hours = round(seconds / 60), round(seconds / 3600)
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if minutes < 100:
+        return f"{minutes} min"
+    if hours < 48:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{hours // 24} d {hours % 24} h"
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:
@@ -27,4 +57,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right:
         table.add_column(column, justify="right" if column in right else "left")
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False, markup=False).print(table)
+    # A pipe has no width: a line broken in two is of no use to whoever reads it.
+    width = None if sys.stdout.isatty() else _WIDE
+    Console(highlight=False, markup=False, width=width).print(table)

@@ -6,15 +6,18 @@ import shlex
 import sys
 import threading
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup.cli.output import Json, print_json
+from trueup.cli.output import Json, print_json, say
 from trueup.cli.signals import leave_on_sigterm
 
 if TYPE_CHECKING:
     from trueup.local.stack import Stack
+
+EXAMPLE = "trueup up --flights"
 
 
 def command(
@@ -35,21 +38,17 @@ def command(
     from trueup.local.targets import FLIGHTS_BUCKET
 
     leave_on_sigterm()
-    with stack(Options(aws=aws), note=_note) as up:
+    with stack(Options(aws=aws), note=partial(say, aside=True)) as up:
         if flights:
-            _note(f"{put_days(up.client('s3'), FLIGHTS_BUCKET, days())} days of flights are in S3.")
+            say(f"{put_days(up.client('s3'), FLIGHTS_BUCKET, days())} days of flights are in S3.", aside=True)
         if as_json:
             print_json(_told(up))
         else:
             print("\n".join(_lines(_told(up))))
         sys.stdout.flush()
-        _note("The stack is up. Ctrl-C ends it.")
+        say("The stack is up. Ctrl-C ends it.", aside=True)
         with suppress(KeyboardInterrupt):
             threading.Event().wait()
-
-
-def _note(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _told(up: Stack) -> dict[str, Any]:
@@ -57,6 +56,7 @@ def _told(up: Stack) -> dict[str, Any]:
     return {
         "environment": {
             **up.environment(),
+            "TRUEUP_API": up.api,
             "TRUEUP_TABLE": up.table,
             "TRUEUP_BUCKET": up.bucket,
             "FLIGHTS_POSTGRES_DSN": up.dsn,

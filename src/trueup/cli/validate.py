@@ -13,9 +13,12 @@ import typer
 from trueup.cli.exits import USAGE
 from trueup.cli.output import Json, print_json
 from trueup.errors import UsageError
+from trueup.model.base import cut
 
 if TYPE_CHECKING:
     from trueup.model.job import JobFile
+
+EXAMPLE = "trueup validate containers/flights-summary"
 
 
 def command(
@@ -40,9 +43,11 @@ def command(
 def _files(paths: list[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
-        inside = sorted(path.glob("containers/*/job.yaml")) if path.is_dir() else [path]
-        if not inside and (path / "job.yaml").is_file():
-            inside = [path / "job.yaml"]
+        try:
+            inside = _inside(path)
+        except (OSError, ValueError) as error:
+            what = f"{cut(str(path), 100)!r} cannot be a path: {getattr(error, 'strerror', None) or error}."
+            raise UsageError(what, remedy="Name a job file, or a folder.") from error
         if not inside:
             raise UsageError(
                 f"there are no job files under {path}.",
@@ -50,6 +55,13 @@ def _files(paths: list[Path]) -> list[Path]:
             )
         found += inside
     return found
+
+
+def _inside(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    own = path / "job.yaml"
+    return sorted(path.glob("containers/*/job.yaml")) or [own] * own.is_file()
 
 
 def _check(file: Path) -> dict[str, Any]:

@@ -24,8 +24,11 @@ class Accepting:
     acceptance: Acceptance
     endings: Endings
 
-    def handle(self, event: Mapping[str, Any]) -> dict[str, str]:
-        """Accept the launch of `{order, number, ended}`. Raises StoreUnavailable, Stale."""
+    def handle(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Accept the launch of `{order, number, ended}`: what next and, where it is `again`, after how long.
+
+        Raises StoreUnavailable, Stale.
+        """
         launch = _launch(event)
         ended = self._asked(launch, ended_of(event["ended"]))
         answer = self.acceptance.accept(launch, ended)
@@ -33,11 +36,12 @@ class Accepting:
             self.ledger.audit.launch_ended(
                 launch.run_id,
                 launch.launch,
-                subject=f"{launch.phase.value}: slice {launch.slice.slice_id}, launch {launch.launch}",
+                subject=subject(launch),
                 how=told(ended),
                 answer=answer.value,
             )
-        return {"answer": answer.value}
+        pause = self.acceptance.pause(launch) if answer is Answer.AGAIN else 0
+        return {"answer": answer.value, "seconds": pause}
 
     def _asked(self, launch: Launch, ended: Ended) -> Ended:
         """Where nobody told how the task ended (a timeout, a lost word), the platform is asked."""
@@ -70,3 +74,8 @@ def _launch(event: Mapping[str, Any]) -> Launch:
         slice=Slice.model_validate(order["slice"]),
         launch=event["number"]["launch"],
     )
+
+
+def subject(launch: Launch) -> str:
+    """What the trail calls a launch."""
+    return f"{launch.phase.value}: slice {launch.slice.slice_id}, launch {launch.launch}"

@@ -16,6 +16,7 @@ from trueup.aws.ecs import Ecs
 from trueup.aws.executions import StateMachine
 from trueup.clock import SystemClock
 from trueup.handling.accept import Accepting
+from trueup.handling.api import Api, Services
 from trueup.handling.close import Closing
 from trueup.handling.plan import Planning
 from trueup.handling.settle import Settling
@@ -27,8 +28,10 @@ from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable, connect_dynamodb
 from trueup.model.job import JobFile
 from trueup.naming import Naming
+from trueup.reporting import Reports
 from trueup.settling import Settlement
 from trueup.starting import Starter
+from trueup.watching import Lists, Watch
 
 
 @cache
@@ -71,6 +74,14 @@ def sweeping() -> Sweeping:
 
 
 @cache
+def api() -> Api:
+    """For `api`."""
+    watch = Watch(_ledger(), _artifacts(), SystemClock())
+    lists = Lists(_ledger(), _artifacts())
+    return Api(Services(_ledger(), watch, lists, _reports(), starting(), _jobs()))
+
+
+@cache
 def _ledger() -> Ledger:
     return Ledger(DynamoTable(connect_dynamodb(), os.environ["TRUEUP_TABLE"]), SystemClock())
 
@@ -105,7 +116,11 @@ def _acceptance() -> Acceptance:
 
 
 def _settlement() -> Settlement:
-    return Settlement(_ledger(), _artifacts(), _acceptance())
+    return Settlement(_ledger(), _artifacts(), _acceptance(), _reports().of)
+
+
+def _reports() -> Reports:
+    return Reports(_ledger(), _artifacts())
 
 
 def _tasks() -> Tasks:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from trueup.clock import Clock
 from trueup.ledger import keys
 from trueup.ledger.table import Clause, Table, TransactionFailed, Write
+from trueup.model.base import cut
 from trueup.model.ledger import AuditEntry
+from trueup.model.result import LONGEST_MESSAGE
 
 
 class Audit:
@@ -31,6 +33,7 @@ class Audit:
     ) -> Write:
         """The write that belongs into the verb's own transaction."""
         at = self._clock.now()
+        why = cut(why, LONGEST_MESSAGE)
         entry = AuditEntry(at=at, who=who, verb=verb, subject=subject, why=why, before=before, after=after)
         return Write(
             keys.audit(run_id, at, self._unique()),
@@ -44,7 +47,8 @@ class Audit:
         """Tell how a launch ended and what was decided, once: the first to tell it is believed."""
         entry = self.entry(run_id, who=who, verb="launch-ended", subject=subject, why=how, after=answer)
         untold = Clause("the end was not told before", "answer", "absent")
-        mark = Write(keys.ended(run_id, launch), sets={"launch": launch, "answer": answer}, clauses=(untold,))
+        told = {"launch": launch, "answer": answer, "how": how}
+        mark = Write(keys.ended(run_id, launch), sets=told, clauses=(untold,))
         try:
             self._table.transact([mark, entry])
         except TransactionFailed:
@@ -52,6 +56,11 @@ class Audit:
 
     def of(self, run_id: str) -> Iterator[AuditEntry]:
         """The trail of a run, oldest first."""
-        for item in self._table.query(keys.run(run_id)[0], "AUDIT#"):
-            item.pop("SK")
-            yield AuditEntry.model_validate(item)
+        for entry, _ in self.after(run_id, ""):
+            yield entry
+
+    def after(self, run_id: str, mark: str) -> Iterator[tuple[AuditEntry, str]]:
+        """The entries behind a mark, each with the mark that goes on behind it."""
+        for item in self._table.query(keys.run(run_id)[0], "AUDIT#", mark):
+            mark = item.pop("SK")
+            yield AuditEntry.model_validate(item), mark

@@ -78,7 +78,7 @@ def tally(shards: Sequence[Item], phase: Phase | None) -> Counts:
 
 def _figures(item: PartitionItem) -> dict[str, int]:
     records = {name: getattr(item.counters, name) for name in COUNTERS}
-    return {"partitions": 1, "replayed": item.replayed, **records}
+    return {"partitions": 1, "replayed": item.replayed, "work": item.work, **records}
 
 
 def _tally(figures: Counter[str]) -> Tally:
@@ -88,4 +88,5 @@ def _tally(figures: Counter[str]) -> Tally:
         partitions=figures["partitions"],
         records=Counters.model_construct(**records),
         replayed=figures["replayed"],
+        work=figures["work"],
     )

@@ -10,6 +10,9 @@ from trueup.model.states import Phase
 
 SHARDS = 8
 UNSETTLED = "UNSETTLED"
+RUNS = "RUNS"
+
+_MILLISECONDS = 10**13
 
 
 def shard(text: str) -> int:
@@ -75,6 +78,11 @@ def schedule(name: str, at: str) -> Key:
 def unsettled(run_id: str) -> Key:
     """A run's place on the list of those that the sweep looks after."""
     return UNSETTLED, f"ID#{run_id}"
+
+
+def listed(run_id: str, created_at: datetime) -> Key:
+    """A run's place on the list of all runs, whose order is the newest first."""
+    return RUNS, f"AT#{_MILLISECONDS - round(created_at.timestamp() * 1000):013d}#{run_id}"
 
 
 def ended(run_id: str, launch: int) -> Key:

@@ -68,12 +68,13 @@ class Partitions:
             for item in self._table.query(pk, "PART#"):
                 yield read(item, item["SK"].removeprefix("PART#"))
 
-    def take(self, owner: Owner, partition_id: str) -> Taken:
+    def take(self, owner: Owner, partition_id: str, work: float = 0.0) -> Taken:
         """Become the partition's owner; no clock is asked, the higher launch wins.
 
+        `work` is the plan's estimate, in seconds, for whoever watches.
         Raises NotTakable where it is finished, LostOwnership where a later launch has it.
         """
-        write = _take(owner, partition_id, self._now())
+        write = _take(owner, partition_id, self._now(), round(work * 1000))
         try:
             old = self._table.write(write)
         except ConditionFailed as refusal:
@@ -82,7 +83,7 @@ class Partitions:
 
     def advance(self, owner: Owner, item: PartitionItem, to: Checkpoint) -> PartitionItem:
         """Move cursor and counters together. Raises LostOwnership; then nothing more may be written."""
-        return self._move(owner, item, {**_checkpoint(to), "takes": 0, "tookOver": False})
+        return self._move(owner, item, {**_checkpoint(to), "takes": 0, "idle": 0, "tookOver": False})
 
     def report(self, owner: Owner, item: PartitionItem, entry: PartitionResult) -> PartitionItem:
         """Say that the partition is done, good or bad. Not yet a fact. Raises LostOwnership."""
@@ -151,10 +152,24 @@ class Partitions:
 
         Once per launch. Returns the faults so far.
         """
+        return self._ended_before_any_take(
+            run_id, phase, partition_id, launch, {"faults": 1, "idle": 1}
+        ).faults
+
+    def idled(self, run_id: str, phase: Phase, partition_id: str, launch: int) -> None:
+        """Count a launch that was ended from outside before any take: no fault, and no progress either.
+
+        Once per launch, on the partition that it would have taken first.
+        """
+        self._ended_before_any_take(run_id, phase, partition_id, launch, {"idle": 1})
+
+    def _ended_before_any_take(
+        self, run_id: str, phase: Phase, partition_id: str, launch: int, adds: dict[str, int]
+    ) -> PartitionItem:
         write = Write(
             keys.partition(run_id, phase, partition_id),
             sets={"partitionId": partition_id, "faulted": launch},
-            adds={"faults": 1},
+            adds=adds,
             clauses=(
                 Clause(
                     "nobody took it under this launch or a later one", "launch", "<", launch, or_absent=True
@@ -165,8 +180,8 @@ class Partitions:
         try:
             old = self._table.write(write)
         except ConditionFailed as refusal:
-            return read(refusal.old, partition_id).faults
-        return read(write.applied_to(old), partition_id).faults
+            return read(refusal.old, partition_id)
+        return read(write.applied_to(old), partition_id)
 
     def _now(self) -> str:
         return instant(self._clock)
@@ -196,7 +211,7 @@ def lost(owner: Owner, partition_id: str, refusal: ConditionFailed) -> LostOwner
     )
 
 
-def _take(owner: Owner, partition_id: str, now: str) -> Write:
+def _take(owner: Owner, partition_id: str, now: str, work: int) -> Write:
     takable = sorted(status.value for status in TAKABLE)
     return Write(
         owner.key(partition_id),
@@ -206,10 +221,11 @@ def _take(owner: Owner, partition_id: str, now: str) -> Write:
             "launch": owner.launch,
             "task": owner.task,
             "fence": owner.fence,
+            "work": work,
             "takenAt": now,
             "updatedAt": now,
         },
-        adds={"takes": 1, "seq": 1},
+        adds={"takes": 1, "idle": 1, "seq": 1},
         removes=("reason",),
         clauses=(
             Clause("the partition is not finished", "status", "in", takable, or_absent=True),

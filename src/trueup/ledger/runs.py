@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from trueup.clock import Clock
-from trueup.errors import RequestError, RunClosed, Stale, TrueupError
+from trueup.errors import NotFound, RequestError, RunClosed, Stale
 from trueup.ledger import keys
 from trueup.ledger.audit import Audit
 from trueup.ledger.table import Clause, ConditionFailed, Key, Table, TransactionFailed, Write
-from trueup.model.base import canonical, sha256
+from trueup.model.base import canonical, cut, sha256
 from trueup.model.ledger import Run
+from trueup.model.result import LONGEST_MESSAGE
 from trueup.model.states import RUN_ENDS, RunStatus, run_may_become
 
 NEVER_EXISTED = Clause("the run is new", "runId", "absent")
@@ -62,6 +63,7 @@ class Runs:
                     Write(keys.run(run.run_id), item=_stored(run), clauses=(NEVER_EXISTED,)),
                     Write(asked, item=started, clauses=(Clause("the request is new", "runId", "absent"),)),
                     Write(keys.unsettled(run.run_id), item={"runId": run.run_id}),
+                    Write(keys.listed(run.run_id, run.created_at), item={"runId": run.run_id}),
                     trail,
                 ]
             )
@@ -86,10 +88,12 @@ class Runs:
         return self.get(found["runId"])
 
     def get(self, run_id: str) -> Run:
-        """The run as it stands. Raises TrueupError where there is none."""
+        """The run as it stands. Raises NotFound where there is none."""
         item = self._table.get(keys.run(run_id))
         if item is None:
-            raise TrueupError(f"There is no run {run_id}.", remedy="Check the id.")
+            raise NotFound(
+                f"There is no run {run_id}.", remedy="Check the id; `trueup status` lists the runs."
+            )
         return Run.model_validate(item)
 
     def pin(self, run: Run, plan_key: str, plan_sha256: str, partitions: int) -> Run:
@@ -113,6 +117,18 @@ class Runs:
                 remedy="Read the run again and go by its plan.",
             ) from refusal
         return self.get(run.run_id)
+
+    def newest(self, after: str = "") -> Iterator[tuple[str, str]]:
+        """All runs, the newest first, each as its id and the mark that `after` takes to go on behind it."""
+        for item in self._table.query(keys.RUNS, "AT#", after):
+            yield item["runId"], item["SK"]
+
+    def many(self, marked: Sequence[tuple[str, str]]) -> Iterator[tuple[Run, str]]:
+        """The runs of what `newest` gave, each with its mark."""
+        found = self._table.get_many([keys.run(run_id) for run_id, _ in marked])
+        for run_id, mark in marked:
+            if (item := found.get(keys.run(run_id))) is not None:
+                yield Run.model_validate(item), mark
 
     def unsettled(self) -> Iterator[str]:
         """The ids of the runs that the sweep looks after, in order: from their creation until `settled`."""
@@ -161,7 +177,7 @@ class Runs:
             )
         if run.status is not RunStatus.RUNNING:
             return self._stopped_before(run, goal)
-        closed_now = {"status": RunStatus.STOPPING, "goal": goal, "reason": why}
+        closed_now = {"status": RunStatus.STOPPING, "goal": goal, "reason": cut(why, LONGEST_MESSAGE)}
         after = run.model_copy(update={**closed_now, "open_seconds": int(run.open_for(self._clock.now()))})
         self._change(run, after, who=who, verb=f"stop:{goal.value.lower()}", why=why)
         return after

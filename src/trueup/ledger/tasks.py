@@ -9,9 +9,10 @@ from trueup.clock import Clock
 from trueup.errors import LaunchTaken, LostOwnership
 from trueup.ledger import keys
 from trueup.ledger.counting import count_seconds
+from trueup.ledger.partitions import instant
 from trueup.ledger.runs import closed, open_clauses
 from trueup.ledger.table import Clause, ConditionFailed, Item, Table, TransactionFailed, Write
-from trueup.model.ledger import TaskItem
+from trueup.model.ledger import LaunchLife, TaskItem
 from trueup.model.states import Phase
 
 
@@ -92,6 +93,12 @@ class Tasks:
         prefix = keys.task(run_id, phase, slice_id, 0)[1].rpartition("#")[0] + "#"
         return map(_read, self._table.query(keys.run(run_id)[0], prefix))
 
+    def lives(self, run_id: str) -> Iterator[LaunchLife]:
+        """What is left of the launches that are over, in their order."""
+        for item in self._table.query(keys.run(run_id)[0], "ENDED#"):
+            launch = int(item.pop("SK").removeprefix("ENDED#"))
+            yield LaunchLife.model_validate({**item, "launch": launch})
+
     def proved_stopped(self, run_id: str, task: TaskItem) -> None:
         """Forget a task that its platform showed to be stopped, and count the seconds since it registered.
 
@@ -102,7 +109,11 @@ class Tasks:
         lived = max(0, math.ceil((self._clock.now() - task.registered_at).total_seconds()))
         try:
             self._table.transact(
-                [Write(key, delete=True, clauses=(clause,)), count_seconds(run_id, task.launch, lived)]
+                [
+                    Write(key, delete=True, clauses=(clause,)),
+                    count_seconds(run_id, task.launch, lived),
+                    Write(keys.ended(run_id, task.launch), sets=_life(task, self._clock)),
+                ]
             )
         except TransactionFailed as failed:
             (refusal,) = failed.refusals
@@ -115,6 +126,13 @@ class Tasks:
                 found=refusal.old,
                 remedy="Prove that one stopped instead.",
             ) from failed
+
+
+def _life(task: TaskItem, clock: Clock) -> Item:
+    """What a task leaves on the mark of its launch: without `launch`, which says that the launch is over."""
+    kept = ("phase", "sliceId", "task", "launchedAt", "registeredAt", "beatAt", "throttled")
+    stored = _stored(task)
+    return {**{name: stored[name] for name in kept if name in stored}, "stoppedAt": instant(clock)}
 
 
 def _stored(task: TaskItem) -> Item:

@@ -2,56 +2,39 @@
 
 from __future__ import annotations
 
-import os
 import random
-import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import date
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
-import psycopg
-
-from trueup.artifacts import Artifacts
-from trueup.artifacts.s3 import S3Store
-from trueup.errors import LocalStackError
-from trueup.jobfile import load
-from trueup.ledger import Ledger
-from trueup.ledger.dynamo import DynamoTable
-from trueup.local.aws import REGION, client, ministack
-from trueup.local.backfilling import Backfilled, Backfilling, Kills
+from trueup.errors import LocalStackError, TrueupError
+from trueup.local.bill import bill_of
 from trueup.local.expected import check_rows, check_summary
-from trueup.local.fleet import Fleet
 from trueup.local.flights import days
-from trueup.local.metadata import metadata_endpoint
-from trueup.local.postgres import postgres
-from trueup.local.stores import BUCKET, TABLE, create_ledger_table, create_table, put_days
+from trueup.local.killing import Killer, Kills
+from trueup.local.stack import CLUSTER, NAME, Stack, stack
+from trueup.local.stores import put_days
+from trueup.local.targets import FLIGHTS_BUCKET, ROWS_TABLE, SUMMARY_TABLE
 from trueup.model.counters import COUNTERS
-from trueup.model.request import Request
-from trueup.model.states import PartitionStatus, RunStatus
-from trueup.sources.postgres import create_fence_table
+from trueup.model.ledger import PartitionItem, Run
+from trueup.model.states import RUN_ENDS, PartitionStatus, Phase, RunStatus
 
-JOBS = ("flights-summary", "flights-rows")
+PARAMS = {
+    "flights-summary": {"bucket": FLIGHTS_BUCKET, "table": SUMMARY_TABLE},
+    "flights-rows": {"bucket": FLIGHTS_BUCKET},
+}
 START, END = "2013-01-01", "2014-01-01"
-SUMMARY_TABLE = "flights-summary"
-ROWS_TABLE = "flights"
+AT_ONCE = 8
+"""Tasks of a job; both jobs run side by side."""
+LONGEST = 900.0
+_POLL_SECONDS = 0.5
+_FEW = 5
 
 Note = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Stack:
-    """What the demo runs on: stores that are up, with the flights in S3."""
-
-    endpoint: str
-    dsn: str
-    dynamodb: Any
-    s3: Any
-    fleet: Fleet
-    logs: Path
 
 
 def run_demo(*, seed: int | None, note: Note, end: str = END, kills: Kills | None = None) -> dict[str, Any]:
@@ -59,34 +42,15 @@ def run_demo(*, seed: int | None, note: Note, end: str = END, kills: Kills | Non
 
     The window begins with 2013 and ends before `end`.
     `status` is SUCCEEDED where every partition was accepted and both tables equal an independent aggregate.
+    Raises LocalStackError where the stack does not come up, or a run reaches no end.
     """
     rng = random.Random(seed)
-    with stack(note, end) as up:
-        ledger = Ledger(DynamoTable(up.dynamodb, TABLE))
-        artifacts = Artifacts(S3Store(up.s3, BUCKET))
-        backfilling = Backfilling(ledger, artifacts, up.fleet, rng, kills or Kills(), note)
-        jobs = {name: _job(up, backfilling, name, rng, note, end) for name in JOBS}
+    with stack(note=note) as up:
+        found = put_days(up.client("s3"), FLIGHTS_BUCKET, days_before(end))
+        note(f"{found} days of flights are in S3.")
+        jobs = _Demo(up, note, end, rng, kills or Kills()).run()
     good = all(job["status"] == RunStatus.SUCCEEDED and job["tableEqual"] for job in jobs.values())
     return {"status": "SUCCEEDED" if good else "FAILED", "jobs": jobs}
-
-
-@contextmanager
-def stack(note: Note, end: str = END) -> Iterator[Stack]:
-    """MiniStack, PostgreSQL and a fleet of processes, with the flights in S3; all of it gone at the end."""
-    with ExitStack() as ups:
-        note("Starting MiniStack (DynamoDB, S3) and PostgreSQL …")
-        endpoint = ups.enter_context(ministack(["dynamodb", "s3"]))
-        dsn = ups.enter_context(postgres())
-        logs = Path(ups.enter_context(tempfile.TemporaryDirectory(prefix="trueup-demo-")))
-        dynamodb, s3 = client("dynamodb", endpoint), client("s3", endpoint)
-        create_ledger_table(dynamodb)
-        create_table(dynamodb, SUMMARY_TABLE, ["route", "date"])
-        create_rows_table(dsn)
-        s3.create_bucket(Bucket=BUCKET)
-        note(f"{put_days(s3, BUCKET, days_before(end))} days of flights are in S3.")
-        metadata = ups.enter_context(metadata_endpoint())
-        fleet = ups.enter_context(Fleet(metadata, _environment(endpoint), logs))
-        yield Stack(endpoint, dsn, dynamodb, s3, fleet, logs)
 
 
 def days_before(end: str) -> Iterator[tuple[date, bytes]]:
@@ -94,75 +58,128 @@ def days_before(end: str) -> Iterator[tuple[date, bytes]]:
     return takewhile(lambda day: day[0].isoformat() < end, days())
 
 
-def create_rows_table(dsn: str) -> None:
-    """The table that flights-rows writes, and the fences beside it."""
-    statements = (containers() / "flights-rows" / "flights.sql").read_text()
-    with psycopg.connect(dsn) as connection:
-        connection.execute(statements.encode())
-    create_fence_table(dsn)
+@dataclass(slots=True)
+class _Working:
+    """A run on its way."""
+
+    job: str
+    run: Run
+    killer: Killer
+    started: float = field(default_factory=time.monotonic)
+    seconds: float | None = None
 
 
-def _environment(endpoint: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG", "TMPDIR") if name in os.environ}
-    return kept | {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_REGION": REGION,
-        "AWS_DEFAULT_REGION": REGION,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "TRUEUP_TABLE": TABLE,
-        "TRUEUP_BUCKET": BUCKET,
-    }
+@dataclass(slots=True)
+class _Demo:
+    """Both jobs on a stack that is up."""
+
+    up: Stack
+    note: Note
+    end: str
+    rng: random.Random
+    kills: Kills
+
+    def run(self) -> dict[str, dict[str, Any]]:
+        """Start both, wait for both, and give the figures of each."""
+        with ExitStack() as killers:
+            both = [self._start(job, killers) for job in PARAMS]
+            self._wait_for(both)
+        return {one.job: self._figures(one) for one in both}
+
+    def _start(self, job: str, killers: ExitStack) -> _Working:
+        request = {
+            "job": job,
+            "requestId": f"demo-{job}-{self.rng.randrange(2**32):08x}",
+            "requester": "demo",
+            "from": START,
+            "to": self.end,
+            "params": PARAMS[job],
+            "maxConcurrency": AT_ONCE,
+        }
+        answer = self.up.invoke("start", request)
+        if "runId" not in answer:
+            raise TrueupError(f"{job} was not started: {answer.get('errorMessage', answer)}")
+        run = self.up.ledger.runs.get(answer["runId"])
+        self.note(f"{run.run_id} is started.")
+        # A source of chance for each: threads that share one would make a seed mean nothing.
+        rng = random.Random(self.rng.random())
+        killer = Killer(self.up.ecs, self.up.ledger, run.run_id, self.kills, rng, self.note)
+        return _Working(job, run, killers.enter_context(killer))
+
+    def _wait_for(self, both: list[_Working]) -> None:
+        deadline = time.monotonic() + LONGEST
+        while waiting := [one for one in both if one.seconds is None]:
+            if time.monotonic() > deadline:
+                raise LocalStackError(
+                    f"{waiting[0].run.run_id} reached no end within {LONGEST:.0f} seconds.",
+                    remedy="Start `trueup up --flights`, and look at the executions there.",
+                )
+            time.sleep(_POLL_SECONDS)
+            for one in waiting:
+                self._look_at(one)
+
+    def _look_at(self, one: _Working) -> None:
+        run = self.up.ledger.runs.get(one.run.run_id)
+        if run.partitions and not one.run.partitions:
+            self.note(f"{run.run_id}: {run.partitions} partitions are planned.")
+        one.run = run
+        if run.status in RUN_ENDS:
+            one.seconds = time.monotonic() - one.started
+            self.note(f"{run.run_id}: {run.status.value}{f', {run.reason}' if run.reason else ''}")
+
+    def _figures(self, one: _Working) -> dict[str, Any]:
+        run, up = one.run, self.up
+        total = up.ledger.verdicts.counts(run.run_id).tally()
+        accepted = up.ledger.verdicts.counts(run.run_id).tally(PartitionStatus.ACCEPTED).partitions
+        bill = bill_of(
+            up.client("stepfunctions"), up.deployed.of_type("AWS::StepFunctions::StateMachine"), run.run_id
+        )
+        records: Mapping[str, int] = {name: getattr(total.records, name) for name in COUNTERS}
+        return {
+            "runId": run.run_id,
+            "status": run.status.value,
+            "partitions": {"planned": run.partitions, "accepted": accepted},
+            "records": {**records, "replayed": total.replayed},
+            "launches": run.launches,
+            "tasks": self._tasks(one.job),
+            "kills": one.killer.killed,
+            "executions": bill.executions,
+            "transitions": bill.transitions,
+            "seconds": round(one.seconds or 0.0, 1),
+            "tableEqual": self._is_right(one),
+        }
+
+    def _tasks(self, job: str) -> int:
+        """How many tasks ECS started for the job. It has known each for less than an hour."""
+        pages = self.up.client("ecs").get_paginator("list_tasks")
+        family = f"{NAME}-{job}-write"
+        return sum(
+            len(page["taskArns"])
+            for status in ("RUNNING", "STOPPED")
+            for page in pages.paginate(cluster=CLUSTER, family=family, desiredStatus=status)
+        )
+
+    def _is_right(self, one: _Working) -> bool:
+        """Whether the run succeeded with the right table; says what is wrong where it is not."""
+        succeeded = one.run.status is RunStatus.SUCCEEDED
+        wrong = self._differences(one.job) if succeeded else self._explained(one.run)
+        for line in wrong[:_FEW]:
+            self.note(f"  {line}")
+        if len(wrong) > _FEW:
+            self.note(f"  and {len(wrong) - _FEW} more")
+        return succeeded and not wrong
+
+    def _differences(self, job: str) -> list[str]:
+        if job == "flights-summary":
+            return check_summary(self.up.client("dynamodb"), SUMMARY_TABLE, days_before(self.end))
+        return check_rows(self.up.dsn, ROWS_TABLE, days_before(self.end))
+
+    def _explained(self, run: Run) -> list[str]:
+        """Which partitions did not make it and why, as the ledger has it."""
+        items = self.up.ledger.partitions.all(run.run_id, Phase.APPLY)
+        return [_explained(item) for item in items if item.status is not PartitionStatus.ACCEPTED]
 
 
-def _job(
-    up: Stack, backfilling: Backfilling, name: str, rng: random.Random, note: Note, end: str
-) -> dict[str, Any]:
-    folder = containers() / name
-    job = load(folder / "job.yaml")
-    params = {"bucket": BUCKET} | ({"table": SUMMARY_TABLE} if name == "flights-summary" else {})
-    request = Request(
-        job=name,
-        request_id=f"demo-{name}-{rng.randrange(2**32):08x}",
-        requester="demo",
-        start=START,
-        end=end,
-        params=params,
-    )
-    done = backfilling.run(job, folder, request, {"dsn": up.dsn} if job.secrets.write else {})
-    wrong = _differences(up, name, end)
-    for line in wrong[:5]:
-        note(f"  {line}")
-    return _figures(done) | {"tableEqual": not wrong}
-
-
-def _differences(up: Stack, name: str, end: str) -> list[str]:
-    if name == "flights-summary":
-        return check_summary(up.dynamodb, SUMMARY_TABLE, days_before(end))
-    return check_rows(up.dsn, ROWS_TABLE, days_before(end))
-
-
-def _figures(done: Backfilled) -> dict[str, Any]:
-    total = done.counts.tally()
-    accepted = done.counts.tally(PartitionStatus.ACCEPTED).partitions
-    records: Mapping[str, int] = {name: getattr(total.records, name) for name in COUNTERS}
-    return {
-        "runId": done.run.run_id,
-        "status": done.run.status.value,
-        "partitions": {"planned": done.run.partitions, "accepted": accepted},
-        "records": {**records, "replayed": total.replayed},
-        "launches": done.launches,
-        "kills": done.kills,
-        "seconds": round(done.seconds, 1),
-    }
-
-
-def containers() -> Path:
-    """The folder of the sample jobs: of the current folder, or of the source tree. Raises LocalStackError."""
-    for root in (Path.cwd(), Path(__file__).parents[3]):
-        if (root / "containers" / "flights-rows" / "job.yaml").is_file():
-            return root / "containers"
-    raise LocalStackError(
-        "The sample jobs are not here: there is no containers/flights-rows/job.yaml.",
-        remedy="Run the demo in a clone of the repository.",
-    )
+def _explained(item: PartitionItem) -> str:
+    why = f": {item.error.kind}: {item.error.message}" if item.error else ""
+    return f"{item.partition_id} is {item.status.value}{why}"

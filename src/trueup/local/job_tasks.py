@@ -23,13 +23,18 @@ class JobFolder:
     folder: Path
 
     @property
-    def image(self) -> str:
-        """A reference to the code by its digest: other code, other image."""
+    def digest(self) -> str:
+        """Of the files of its code: other code, other image."""
         files = sorted(path for path in self.folder.iterdir() if path.is_file())
         digest = sha256(
             b"\0".join(part for path in files for part in (path.name.encode(), path.read_bytes()))
         )
-        return f"local/{self.job.name}@sha256:{digest}"
+        return f"sha256:{digest}"
+
+    @property
+    def image(self) -> str:
+        """The reference to its image."""
+        return f"local/{self.job.name}@{self.digest}"
 
     @property
     def parameter(self) -> str:

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from trueup.model.base import Name, Value
 
-Positive = Annotated[int, Field(ge=1, strict=True)]
+Positive = Annotated[int, Field(ge=1, le=2**53 - 1, strict=True)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 KeyName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
@@ -156,7 +156,7 @@ class Limits(Value):
 class ErrorSettings(Value):
     """How many records of a partition may be rejected, or refused by the sink, before it is REJECTED."""
 
-    rejects: Annotated[int, Field(ge=0)] = 0
+    rejects: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
 
 
 class AbortRule(Value):
@@ -168,7 +168,7 @@ class AbortRule(Value):
     of: Literal["failedPartitions", "consecutiveFailures", "rejects", "dollars", "hours"]
     above: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     unit: Literal["count", "percent", "usd", "hours"] = "count"
-    minimum: Annotated[int, Field(ge=1)] = 1
+    minimum: Annotated[int, Field(ge=1, le=2**53 - 1)] = 1
 
 
 class Approval(Value):
@@ -177,7 +177,7 @@ class Approval(Value):
     required: bool = False
     roles: tuple[str, ...] = ()
     expires_hours: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 24.0
-    canary: Annotated[int, Field(ge=0)] = 0
+    canary: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
 
 
 class Secrets(Value):

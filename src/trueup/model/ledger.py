@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal
 
@@ -81,7 +82,10 @@ class Run(Value):
 
 
 class PartitionItem(Value):
-    """How far one partition got. Absent from the ledger reads as this with status PENDING."""
+    """How far one partition got. Absent from the ledger reads as this with status PENDING.
+
+    `work` is the plan's estimate of its work, in milliseconds, once a task took it.
+    """
 
     partition_id: str
     status: PartitionStatus = PartitionStatus.PENDING
@@ -94,10 +98,12 @@ class PartitionItem(Value):
     skipped: dict[str, int] = Field(default_factory=dict)
     replayed: Count = 0
     takes: Count = 0
+    idle: Count = 0
     took_over: bool = False
     forgiven: Count = 0
     faults: Count = 0
     faulted: Count = 0
+    work: Count = 0
     reject_parts: tuple[str, ...] = ()
     entry: PartitionResult | None = None
     error: PartitionError | None = None
@@ -117,7 +123,12 @@ class Checkpoint(Value):
 
 
 class TaskItem(Value):
-    """A task from registering until it is proved stopped."""
+    """A task from registering until it is proved stopped.
+
+    `launched_at` is when the state machine asked for it, where it said so. `records` it read and partitions
+    it `reported` itself; their work, and what is left of its slice, are the plan's estimates in seconds.
+    `throttled` is how often a sink or source asked it to slow down.
+    """
 
     phase: Phase
     slice_id: Count
@@ -129,6 +140,32 @@ class TaskItem(Value):
     partition: str | None = None
     records_per_second: float = 0.0
     waiting: str | None = None
+    launched_at: Instant | None = None
+    records: Count = 0
+    reported: Count = 0
+    work_reported: float = 0.0
+    work_left: float = 0.0
+    throttled: Count = 0
+
+
+class LaunchLife(Value):
+    """What is left of a launch when it is over: when it lived, what it met, how it ended.
+
+    `beat_at` is the last sign of life. Without a task where none registered, without an end where nobody
+    judged it.
+    """
+
+    launch: Count
+    phase: Phase | None = None
+    slice_id: Count | None = None
+    task: str | None = None
+    launched_at: Instant | None = None
+    registered_at: Instant | None = None
+    beat_at: Instant | None = None
+    stopped_at: Instant | None = None
+    throttled: Count = 0
+    how: str | None = None
+    answer: str | None = None
 
 
 class Holder(Value):
@@ -149,11 +186,21 @@ class Lock(Value):
 
 
 class Tally(Value):
-    """Partitions in one end state, with their records."""
+    """Partitions in one end state, with their records, and their work as the plan estimated it (ms)."""
 
     partitions: int = 0
     records: Counters = Field(default_factory=Counters)
     replayed: int = 0
+    work: int = 0
+
+    def plus(self, other: Tally) -> Tally:
+        """The sum."""
+        return Tally(
+            partitions=self.partitions + other.partitions,
+            records=self.records.plus(other.records),
+            replayed=self.replayed + other.replayed,
+            work=self.work + other.work,
+        )
 
 
 class Counts(Value):
@@ -165,15 +212,20 @@ class Counts(Value):
     by_state: dict[PartitionStatus, Tally] = Field(default_factory=dict)
     task_seconds: int = 0
 
+    @classmethod
+    def together(cls, parts: Iterable[Counts]) -> Counts:
+        """The sum of several phases."""
+        sums: dict[PartitionStatus, Tally] = {}
+        for one in parts:
+            for status, tally in one.by_state.items():
+                sums[status] = sums.get(status, Tally()).plus(tally)
+        return cls(by_state=sums)
+
     def tally(self, *states: PartitionStatus) -> Tally:
         """The sum over some end states; over all where none is named."""
         total = Tally()
         for one in [self.by_state[state] for state in states or self.by_state if state in self.by_state]:
-            total = Tally(
-                partitions=total.partitions + one.partitions,
-                records=total.records.plus(one.records),
-                replayed=total.replayed + one.replayed,
-            )
+            total = total.plus(one)
         return total
 
 

@@ -181,7 +181,10 @@ class Dispatch(Value):
 
 
 class TaskOrder(Value):
-    """What a task is told when it is launched. Ids and pointers only, so that it fits ECS overrides."""
+    """What a task is told when it is launched. Ids and pointers only, so that it fits ECS overrides.
+
+    `launched_at` is when the state machine asked for the task, where it said so.
+    """
 
     run_id: str
     job: Name
@@ -191,3 +194,4 @@ class TaskOrder(Value):
     slice: Slice
     plan_key: str
     plan_sha256: Sha256
+    launched_at: Instant | None = None

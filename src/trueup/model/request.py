@@ -14,12 +14,10 @@ MOST_PARAM_BYTES = 64 * 1024
 Bound = Annotated[str, Field(max_length=1_000)]
 
 
-class Request(Value):
-    """Asking twice with the same `requestId` starts one run. `from` is included, `to` is not."""
+class Wish(Value):
+    """What is to be done, without who asks. `from` is included, `to` is not."""
 
     job: Name
-    request_id: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9._:/-]+$")]
-    requester: Annotated[str, Field(min_length=1, max_length=1_000)]
     start: Bound | None = Field(default=None, alias="from")
     end: Bound | None = Field(default=None, alias="to")
     keys: tuple[str, ...] | None = None
@@ -27,7 +25,6 @@ class Request(Value):
     dry_run: bool = False
     sample: Annotated[int, Field(ge=1)] | None = None
     max_concurrency: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    comment: Annotated[str, Field(max_length=4_000)] = ""
 
     @model_validator(mode="after")
     def _a_window_or_keys(self) -> Self:
@@ -36,3 +33,27 @@ class Request(Value):
         if (self.start is None) != (self.end is None):
             raise ValueError("a window needs both ends: give `from` and `to`")
         return self
+
+
+Comment = Annotated[str, Field(max_length=4_000)]
+RequestId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9._:/-]+$")]
+
+
+class Request(Wish):
+    """Asking twice with the same `requestId` starts one run. `from` is included, `to` is not."""
+
+    request_id: RequestId
+    requester: Annotated[str, Field(min_length=1, max_length=1_000)]
+    comment: Comment = ""
+
+
+class StartBody(Wish):
+    """What the API is asked to start; who asks is the caller's own identity, never a part of it.
+
+    `rejectsOf` names a run: its partitions that were rejected or refused, or that left rejects, are worked
+    again, with its parameters unless others are given.
+    """
+
+    request_id: RequestId
+    rejects_of: Bound | None = None
+    comment: Comment = ""

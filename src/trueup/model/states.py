@@ -80,9 +80,15 @@ PARTITION_ARROWS: Mapping[tuple[PartitionStatus, PartitionStatus], str] = {
     (
         _P.RUNNING,
         _P.FAILED,
-    ): "Its slice cannot be worked any more: the input is wrong, or launches end before any take.",
-    (_P.PENDING, _P.FAILED): "It was never started: launches kept ending before any take.",
-    (_P.INTERRUPTED, _P.FAILED): "It cannot go on: launches kept ending before any take.",
+    ): "Its slice cannot be worked any more: the input is wrong, or launches end without progress.",
+    (
+        _P.PENDING,
+        _P.FAILED,
+    ): "It was never started: launches of its slice kept ending without progress.",
+    (
+        _P.INTERRUPTED,
+        _P.FAILED,
+    ): "It cannot go on: launches of its slice kept ending without progress.",
     (_P.REFUSED, _P.PENDING): "An operator retries from the start, counters at zero.",
     (_P.REJECTED, _P.PENDING): "An operator retries from the start, counters at zero.",
     (_P.FAILED, _P.PENDING): "An operator retries from the cursor.",

@@ -13,10 +13,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from pydantic import Field
-
-from trueup.model.base import Count, Value
-from trueup.model.job import Guard, JobFile, TaskSettings
+from trueup.model.estimate import Estimate, Figure
+from trueup.model.job import JobFile, TaskSettings
 from trueup.model.plan import Partition, Slice
 
 START_SECONDS = 45
@@ -32,39 +30,6 @@ TRANSITIONS_A_LAUNCH = 8
 TRANSITIONS_A_RUN = 40
 ACCEPTED_AT_ONCE = 99
 ACCEPT_GB_SECONDS = 0.5
-
-
-class Figure(Value):
-    """One figure of an estimate: a name, how much, of what, and what it was worked out from."""
-
-    name: str
-    value: float
-    unit: str
-    basis: str
-    usd: float | None = Field(default=None, description="None where it costs nothing of its own")
-
-
-class Estimate(Value):
-    """What a run will take. Minutes are wall time and, summed over tasks, billed time."""
-
-    job: str
-    partitions: Count
-    slices: Count
-    first: str
-    last: str
-    tasks: Count
-    wall_minutes: float
-    billed_minutes: float
-    transitions: Count
-    dynamodb_writes: Count
-    dynamodb_reads: Count
-    s3_requests: Count
-    dollars: float
-    figures: list[Figure]
-    guard: Guard
-    cannot_prevent: str
-    dry_run: bool
-    prices_as_of: str
 
 
 def estimate(

@@ -22,6 +22,14 @@ def check_params(job: JobFile, params: Mapping[str, Any]) -> dict[str, Any]:
     RequestError lists every parameter that is unknown, missing or of the wrong kind, or says that they are
     too much for the ledger.
     """
+    try:
+        return _checked(job, params)
+    except RecursionError as error:
+        what = "the parameters are nested too deeply, or their schema refers to itself without an end."
+        raise RequestError(what, remedy="Make them flatter.", field="params") from error
+
+
+def _checked(job: JobFile, params: Mapping[str, Any]) -> dict[str, Any]:
     filled = with_defaults(job.parameters, dict(params))
     # The schema says "required" once for each that is missing, and we name them together.
     problems = list(dict.fromkeys([*_unknown(job, params), *_invalid(job, filled)]))
@@ -34,6 +42,11 @@ def check_params(job: JobFile, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _must_fit(params: dict[str, Any]) -> None:
+    try:
+        json.dumps(params, allow_nan=False)
+    except ValueError as error:
+        what = "one of the parameters is NaN or infinite, which JSON does not have."
+        raise RequestError(what, remedy="Give a finite number.", field="params") from error
     size = len(canonical(params))
     if size > MOST_PARAM_BYTES:
         raise RequestError(
@@ -58,17 +71,19 @@ def with_defaults(schema: Mapping[str, Any], value: Any) -> Any:
     return filled
 
 
-def read_param(job: JobFile, name: str, text: str) -> Any:
-    """A parameter typed on a command line: text where the schema wants text, else JSON."""
-    part = job.parameters.get("properties", {}).get(name, {})
+def read_param(schema: Mapping[str, Any], name: str, text: str) -> Any:
+    """A parameter typed on a command line: text where the job's schema wants text, else JSON."""
+    part = schema.get("properties", {}).get(name, {})
     types = part.get("type", "string") if isinstance(part, Mapping) else "string"
     wanted = {types} if isinstance(types, str) else set(types)
     if not wanted & _JSON_TYPES:
         return text
     try:
-        return json.loads(text)
-    except ValueError:
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
         return text  # the schema refuses it, and says what it wants
+    return value
 
 
 def _unknown(job: JobFile, params: Mapping[str, Any]) -> list[tuple[str, str, str]]:

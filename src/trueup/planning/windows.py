@@ -30,6 +30,7 @@ MOST_PARTITIONS = 1_000_000
 LOCK_BYTES = 16_384
 """More names than this do not fit the lock's item beside other holders; it then covers everything."""
 
+_MOST_DAYS = {"day": 1, "week": 7, "month": 31, "year": 366}
 _INTEGER = re.compile(r"-?[0-9]{1,38}")
 _RANGE = re.compile(r"(-?[0-9]{1,38})-(-?[0-9]{1,38})")
 
@@ -98,6 +99,7 @@ def date_bounds(settings: DatePartitions, request: Request) -> tuple[str, str]:
         return utc_text(low), utc_text(high)
     first, last = day_bound(start, settings.unit, "from"), day_bound(end, settings.unit, "to")
     _forward(first < last, start, end, empty=first == last)
+    check_count((last - first).days // _MOST_DAYS[settings.unit])
     return first.isoformat(), last.isoformat()
 
 

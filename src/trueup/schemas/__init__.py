@@ -68,6 +68,27 @@ def published(name: str) -> str:
     )
 
 
+REPORT_FILE = "report.v1.schema.json"
+
+
+def published_report() -> str:
+    """The text of the schema of a run's report as the model has it now.
+
+    It is written by trueup alone and read by others, so it says what a report holds, and no more.
+    """
+    from trueup.model.report import Report
+
+    body = Report.model_json_schema(schema_generator=_Plain, mode="serialization")
+    head = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:trueup:schema:report:v1",
+        "title": "trueup report of a run",
+    }
+    return (
+        json.dumps({**head, **{key: part for key, part in body.items() if key != "title"}}, indent=2) + "\n"
+    )
+
+
 def _whole_where_whole(text: str) -> int | float:
     number = float(text)
     return int(number) if number.is_integer() else number

@@ -13,6 +13,8 @@ from trueup.artifacts import Artifacts, Store
 from trueup.artifacts.store import MemoryStore
 from trueup.clock import Clock
 from trueup.errors import JobError, RunClosed, TrueupError
+from trueup.handling.accept import subject
+from trueup.handling.ends import told
 from trueup.jobs import Backfill, Settings
 from trueup.ledger import Ledger
 from trueup.ledger.memory import MemoryTable
@@ -133,7 +135,7 @@ class LocalRun:
         self._checkpoint_seconds = checkpoint_seconds
         self._run: Run | None = None
         self._plan: Plan | None = None
-        self._waiting: list[Slice] = []
+        self._waiting: list[tuple[float, Slice]] = []
         self._active: list[LocalTask] = []
         self._over = False
         self.tasks: list[LocalTask] = []
@@ -150,13 +152,14 @@ class LocalRun:
             )
             phase = first_phase(plan)
             run = starter.lock(run) if writes(phase) else run
-            self._waiting = list(starter.dispatch(run, phase, 1, 0).slices)
+            self._waiting = [(0.0, one) for one in starter.dispatch(run, phase, 1, 0).slices]
             self._run, self._plan = run, plan
         return self._plan
 
     def step(self) -> Step | None:
         """One task to its next point; tasks that left are judged and, where work is left, launched again.
 
+        What the state machine would wait between two launches passes on the clock, once nobody is at work.
         None: the run is over.
         """
         self.plan()
@@ -271,11 +274,24 @@ class LocalRun:
         return list(hook_names(job, window(self.job, self._request())))
 
     def _launch_waiting(self) -> None:
-        while self._waiting and len(self._active) < self._concurrency:
+        now = self._now_or_when_the_first_is_due()
+        due = [one for one in self._waiting if one[0] <= now]
+        for one in due[: max(0, self._concurrency - len(self._active))]:
+            self._waiting.remove(one)
             try:
-                self._launch(self._waiting.pop(0))
+                self._launch(one[1])
             except RunClosed:
                 self._waiting.clear()  # As the state machine's children do: the gate is shut, leave.
+                return
+
+    def _now_or_when_the_first_is_due(self) -> float:
+        """The clock's time; where nobody is at work, not before the first slice may be launched."""
+        now = self.clock.monotonic()
+        first = min((after for after, _ in self._waiting), default=now)
+        if self._active or first <= now:
+            return now
+        self.clock.sleep(first - now)
+        return max(first, self.clock.monotonic())
 
     def _launch(self, slice_: Slice) -> None:
         run = self.ledger.runs.get(self.run_id)
@@ -285,7 +301,7 @@ class LocalRun:
         control = Control()
         worker = Worker(
             self.job_class,
-            launch.order(run),
+            launch.order(run).model_copy(update={"launched_at": self.clock.now()}),
             self._tools(arn, control),
             no_progress=lambda reason: task.hang(reason),  # noqa: PLW0108 - the task is made below
         )
@@ -309,8 +325,18 @@ class LocalRun:
     def _end(self, task: LocalTask, ended: Ended) -> None:
         self._active.remove(task)
         self.platform.set(task.arn, TaskState.STOPPED)
-        if self._acceptance().accept(task.launch, ended) is Answer.AGAIN:
-            self._waiting.insert(0, task.launch.slice)
+        acceptance = self._acceptance()
+        answer = acceptance.accept(task.launch, ended)
+        self.ledger.audit.launch_ended(
+            self.run_id,
+            task.launch.launch,
+            subject=subject(task.launch),
+            how=told(ended),
+            answer=answer.value,
+        )
+        if answer is Answer.AGAIN:
+            after = self.clock.monotonic() + acceptance.pause(task.launch)
+            self._waiting.insert(0, (after, task.launch.slice))
 
     def _acceptance(self) -> Acceptance:
         return Acceptance(self.ledger, self.artifacts, self.platform, self.clock)

@@ -138,6 +138,7 @@ class Worker:
                 self._close(bench.job)
                 raise
             self._close(bench.job)
+        self.heart.beat_last()
         yield from self._store(plan)
 
     def _close(self, job: Backfill) -> None:
@@ -158,6 +159,8 @@ class Worker:
             task=self._tools.identity.task,
             registered_at=now,
             beat_at=now,
+            launched_at=self._order.launched_at,
+            work_left=self._order.slice.weight,
         )
         self._tools.ledger.tasks.register(self._order.run_id, task)
         return task
@@ -203,11 +206,14 @@ class Worker:
         )
 
     def _work(self, bench: Bench, parts: list[Partition]) -> Iterator[Step]:
+        control = self._tools.control
+        control.work_left = sum(part.weight for part in parts)
         for part in parts:
             self._stop = self._stop or bench.stopping.ask() or self._full()
             if self._stop is not None:
                 return
             yield from self._work_partition(bench, part)
+            control.work_left -= part.weight
 
     def _full(self) -> Stop | None:
         """The reason to leave the rest to another task: a contract that is too large is refused whole."""
@@ -227,9 +233,13 @@ class Worker:
             self._stop = stopped.stop
             if work.kept:
                 self._stop = replace(stopped.stop, exit=Exit.FAULT)
+        # In one go for the heart: the partition is either at work or counted as reported.
+        self._tools.control.partition = None
         if work.entry is not None:
             self._entries.append(work.entry)
             self._entry_bytes += len(work.entry.model_dump_json(by_alias=True).encode())
+            self._tools.control.reported += 1
+            self._tools.control.work_reported += part.weight
 
     def _store(self, plan: Plan) -> Iterator[Step]:
         if self._stop is not None and self._stop.signal == "ownership":
@@ -288,5 +298,6 @@ def make_job(job_class: type[Backfill], settings: Settings) -> Backfill:
 
 
 def _throttled(tools: Tools, pace: Pace) -> None:
+    tools.control.throttled += 1
     tools.metrics.emit({"Throttled": 1})
     pace.slow_down()

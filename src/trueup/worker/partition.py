@@ -109,7 +109,7 @@ class PartitionWork:
             yield self._report(ResultStatus.FAILED, error=_as_error(error, self._cursor))
 
     def _take(self) -> Step:
-        taken = self._tools.ledger.partitions.take(self._bench.owner, self._part.id)
+        taken = self._tools.ledger.partitions.take(self._bench.owner, self._part.id, self._part.weight)
         item = self._item = taken.item
         self._took_over = item.took_over or taken.before is PartitionStatus.RUNNING
         self._cursor, self._figures, self._skipped = item.cursor, Figures.of(item.counters), item.skipped

@@ -58,6 +58,10 @@ class Control:
     partition: str | None = None
     waiting: str | None = None
     records: int = 0
+    reported: int = 0
+    work_reported: float = 0.0
+    work_left: float = 0.0
+    throttled: int = 0
     saved: bool = False
     progressed_at: float = 0.0
 

@@ -13,7 +13,7 @@ from trueup.local.ecs.errors import CannotStart
 from trueup.local.ecs.faults import UNHARMED, Fate
 from trueup.local.ecs.images import Image, Images, digest_of
 from trueup.local.ecs.launching import Launcher, Order, Process
-from trueup.local.ecs.tasks import EXITED, INTERRUPTED, Status, Stop, StopCode, Task
+from trueup.local.ecs.tasks import EXITED, HOST_LOST, INTERRUPTED, Status, Stop, StopCode, Task
 from trueup.local.ecs.waiting import cancel, first, soon
 
 log = logging.getLogger(__name__)
@@ -82,6 +82,12 @@ class Life:
     def kill(self) -> bool:
         """SIGKILL from nowhere. False where nothing runs; so in `freeze` and `thaw`."""
         return self._tell(lambda process: process.kill())
+
+    def crash(self) -> bool:
+        """SIGKILL because its host fails, which says nothing of what ran there. False where nothing runs."""
+        if self._process is not None:
+            self._note_stop(Stop(StopCode.INFRASTRUCTURE, HOST_LOST))
+        return self.kill()
 
     def freeze(self) -> bool:
         """SIGSTOP: it lives, does nothing, and would outlast SIGTERM."""

@@ -74,7 +74,7 @@ class Ecs:
         self._do(lambda: self._fargate.orders.add(ordered))
 
     def harm(self, task: str, what: str) -> bool:
-        """Do one of HARMS to a task: kill, freeze, thaw, interrupt, lose, find. Raises ApiError."""
+        """Do one of HARMS to a task: kill, crash, freeze, thaw, interrupt, lose, find. Raises ApiError."""
         return self._do(lambda: harm(self._fargate, task, what))
 
     def log(self, task: str) -> str:

@@ -52,6 +52,7 @@ class StopCode(StrEnum):
     CONTAINER_EXITED = "EssentialContainerExited"
     USER = "UserInitiated"
     SPOT = "SpotInterruption"
+    INFRASTRUCTURE = "InfrastructureHealth"
 
 
 EXITED = "Essential container in task exited"
@@ -59,6 +60,8 @@ EXITED = "Essential container in task exited"
 STOPPED_BY_USER = "Task stopped by user"
 INTERRUPTED = "Your Spot Task was interrupted."
 """Developer guide, "Amazon ECS clusters for Fargate workloads"."""
+HOST_LOST = "The host of the task failed."
+"""Ours: no document with this stop code was found."""
 
 
 @dataclass(frozen=True, slots=True)

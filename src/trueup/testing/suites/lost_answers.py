@@ -118,6 +118,10 @@ def _fault(scene: Scene) -> Call:
     return lambda ledger: ledger.partitions.fault(scene.run_id, APPLY, "p", 1)
 
 
+def _idled(scene: Scene) -> Call:
+    return lambda ledger: ledger.partitions.idled(scene.run_id, APPLY, "p", 1)
+
+
 def _decide(scene: Scene) -> Call:
     worked = [Decision(scene.worked(name, 5), P.ACCEPTED) for name in "abc"]
     others = [Decision(PartitionItem(partition_id=name), P.FAILED) for name in "xyz"]
@@ -176,6 +180,7 @@ WRITES: dict[str, list[Prepare]] = {
     "partitions.interrupt": [_interrupt],
     "partitions.forgive": [_forgive],
     "partitions.fault": [_fault],
+    "partitions.idled": [_idled],
     "verdicts.decide": [_decide, _decide_and_follow],
     "verdicts.retry": [_retry],
     "verdicts.skip": [_skip],
@@ -187,15 +192,20 @@ DRAWS = {"runs.next_launch", "rates.reserve"}
 READS = {
     "runs.get",
     "runs.unsettled",
+    "runs.newest",
+    "runs.many",
+    "tasks.lives",
     "tasks.of",
     "tasks.of_slice",
     "partitions.get",
     "partitions.get_many",
     "partitions.all",
     "verdicts.counts",
+    "verdicts.counts_by_phase",
     "verdicts.failed_in_a_row",
     "locks.get",
     "audit.of",
+    "audit.after",
     "audit.entry",
 }
 
@@ -279,6 +289,9 @@ class LostAnswerSuite:
 
     def test_no_lost_answer_changes_what_counting_a_fault_does(self, table: Table) -> None:
         self._survives(table, "partitions.fault")
+
+    def test_no_lost_answer_changes_what_counting_an_idle_launch_does(self, table: Table) -> None:
+        self._survives(table, "partitions.idled")
 
     def test_no_lost_answer_changes_what_decisions_does(self, table: Table) -> None:
         self._survives(table, "verdicts.decide")

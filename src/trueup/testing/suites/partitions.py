@@ -308,6 +308,26 @@ class BoundSuite:
         assert 0 == scene.ledger.partitions.fault(scene.run_id, APPLY, "p", 2)
         assert 1 == scene.ledger.partitions.fault(scene.run_id, APPLY, "p", 4)
 
+    def test_launches_without_a_checkpoint_are_counted_whoever_ended_them(self, table: Table) -> None:
+        scene = Scene(table)
+        partitions = scene.ledger.partitions
+        for launch in (1, 1, 2):
+            partitions.idled(scene.run_id, APPLY, "p", launch)
+        partitions.fault(scene.run_id, APPLY, "p", 3)
+        assert (3, 1) == (scene.get().idle, scene.get().faults)
+        left = scene.interrupt(scene.take(launch=4))
+        assert (4, 0) == (left.idle, left.takes)
+        partitions.forgive(scene.run_id, APPLY, scene.take(launch=5))
+        assert (5, 0) == (scene.get().idle, scene.get().takes)
+        partitions.idled(scene.run_id, APPLY, "p", 5)
+        assert 0 == scene.advance(scene.get(), 3).idle
+
+    def test_a_retry_begins_with_fresh_patience(self, table: Table) -> None:
+        scene = Scene(table)
+        scene.decide(scene.take(), to=P.STUCK)
+        scene.ledger.verdicts.retry(scene.run_id, APPLY, ["p"], who="ann", why="mended")
+        assert (0, 0) == (scene.get().idle, scene.get().takes)
+
 
 class PartitionSuite(TakeSuite, MoveSuite, BoundSuite):
     """Everything about checkpoints."""

@@ -4,7 +4,8 @@ GET    /_ecs/ready
 GET    /_ecs/faults              what was ordered and has not struck yet
 POST   /_ecs/faults              {"fault": "throttled", "times": 3, "seconds": 0, "family": "…"}
 DELETE /_ecs/faults              forget them
-POST   /_ecs/tasks/<id>/<what>   kill, freeze, thaw, interrupt; lose (DescribeTasks: MISSING), find again
+POST   /_ecs/tasks/<id>/<what>   kill, crash (its host fails), freeze, thaw, interrupt;
+                                 lose (DescribeTasks: MISSING), find again
 GET    /_ecs/tasks/<id>/log      what the container wrote
 """
 
@@ -21,7 +22,7 @@ from trueup.local.ecs.errors import ApiError, invalid
 from trueup.local.ecs.fargate import Fargate
 from trueup.local.ecs.orders import Ordered
 
-HARMS = ("kill", "freeze", "thaw", "interrupt", "lose", "find")
+HARMS = ("kill", "crash", "freeze", "thaw", "interrupt", "lose", "find")
 
 _Handler = Callable[[Request], Awaitable[Response]]
 
@@ -65,7 +66,7 @@ def harm(fargate: Fargate, task: str, what: str) -> bool:
     elif what == "interrupt":
         life.interrupt()
     elif what in HARMS:
-        words = {"kill": life.kill, "freeze": life.freeze, "thaw": life.thaw}
+        words = {"kill": life.kill, "crash": life.crash, "freeze": life.freeze, "thaw": life.thaw}
         return words[what]()
     else:
         raise invalid(f"{what!r} is none of {', '.join(HARMS)}")

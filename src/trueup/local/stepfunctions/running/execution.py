@@ -132,8 +132,8 @@ class Execution:
         """The region that events name."""
         return self.services.region
 
-    def spawn(self, work: Awaitable[None]) -> None:
-        """Run something that may outlive this execution."""
+    def spawn(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run something that may outlive this execution, if not the engine."""
         self.services.spawn(_finish(work))
 
     @property
@@ -254,5 +254,5 @@ class Execution:
         return self._strand.previous if inside else self.history.last
 
 
-async def _finish(work: Awaitable[None]) -> None:
-    await work
+async def _finish(work: Callable[[], Awaitable[None]]) -> None:
+    await work()

@@ -1,0 +1,78 @@
+"""The HTTP API as a caller sees it: every call signed with SigV4, by whom the AWS environment names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import botocore.session
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.exceptions import BotoCoreError
+from botocore.httpsession import URLLib3Session
+
+from trueup.errors import StoreUnavailable, UsageError
+
+SERVICE = "execute-api"
+_SECONDS = 35.0
+"""A little more than API Gateway waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back."""
+
+    status: int
+    kind: str
+    body: bytes
+
+    def document(self) -> Any:
+        """The body as JSON; None where it is none."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return None
+
+
+class SignedApi:
+    """The API at an address."""
+
+    def __init__(self, address: str) -> None:
+        session = botocore.session.get_session()
+        self._address = address.rstrip("/")
+        self._credentials = session.get_credentials()
+        self._region = session.get_config_variable("region") or "us-east-1"
+        self._http = URLLib3Session(timeout=_SECONDS)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str],
+        body: Any = None,
+        accept: str = "application/json",
+    ) -> Reply:
+        """One call. Raises UsageError where nobody can sign it, StoreUnavailable where nobody answers."""
+        if self._credentials is None:
+            raise UsageError(
+                "There are no AWS credentials to sign the call with.",
+                remedy="Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+            )
+        request = self._signed(method, path, query, body, accept)
+        try:
+            reply = self._http.send(request.prepare())
+        except BotoCoreError as error:
+            raise StoreUnavailable(
+                f"{self._address} does not answer: {error}.", remedy="Check TRUEUP_API and the network."
+            ) from error
+        return Reply(reply.status_code, reply.headers.get("content-type", ""), reply.content)
+
+    def _signed(self, method: str, path: str, query: dict[str, str], body: Any, accept: str) -> AWSRequest:
+        url = f"{self._address}{path}" + (f"?{urlencode(query)}" if query else "")
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Accept": accept} | ({} if data is None else {"Content-Type": "application/json"})
+        request = AWSRequest(method=method, url=url, data=data, headers=headers)
+        SigV4Auth(self._credentials.get_frozen_credentials(), SERVICE, self._region).add_auth(request)
+        return request

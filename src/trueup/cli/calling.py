@@ -1,0 +1,100 @@
+"""Calls of the API for commands: options that they share, pages put together, problems as errors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trueup.errors import StoreUnavailable, TrueupError, UsageError
+
+if TYPE_CHECKING:
+    from trueup.aws.api import Reply
+
+VARIABLE = "TRUEUP_API"
+
+Address = Annotated[
+    str | None, typer.Option("--api", envvar=VARIABLE, help="Where the API is.", show_envvar=True)
+]
+RunId = Annotated[str, typer.Argument(help="The run's id.", metavar="RUN")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Show so many at most; without it, all.")]
+
+_PAGE = 500
+_WRONG, _UNKNOWN, _REFUSED, _UNAVAILABLE = 400, 404, 409, 503
+
+
+class Client:
+    """The API at an address."""
+
+    def __init__(self, address: str | None) -> None:
+        from trueup.aws.api import SignedApi
+
+        if not address:
+            raise UsageError(
+                f"It is not known where the API is: {VARIABLE} is not set.",
+                remedy="Set it to the stack's output Api, or give --api.",
+            )
+        if not address.startswith(("http://", "https://")):
+            raise UsageError(f"{address} is no address of an API.", remedy="Give one like https://...")
+        self._api = SignedApi(address)
+
+    def get(self, path: str, **query: object) -> Any:
+        """The document at a path; parameters that are None are left out."""
+        return self._document("GET", path, query)
+
+    def post(self, path: str, body: Any) -> Any:
+        """The document that a body is answered with."""
+        return self._document("POST", path, {}, body)
+
+    def text(self, path: str, accept: str) -> str:
+        """What lies at a path, in that kind."""
+        reply = self._api.call("GET", path, {}, accept=accept)
+        return _checked(reply).body.decode()
+
+    def pages(self, path: str, entries: str, limit: int | None, **query: object) -> Iterator[Any]:
+        """The entries of a list, page by page."""
+        after, left = None, limit
+        while True:
+            size = _PAGE if left is None else min(_PAGE, left)
+            page = self.get(path, limit=size, after=after, **query)
+            yield from page[entries]
+            after = page["next"]
+            left = None if left is None else left - len(page[entries])
+            if after is None or left == 0:
+                return
+
+    def _document(self, method: str, path: str, query: dict[str, Any], body: Any = None) -> Any:
+        asked = {name: str(value) for name, value in query.items() if value is not None}
+        document = _checked(self._api.call(method, path, asked, body)).document()
+        if document is None:
+            raise TrueupError("The API answered something that is no JSON.", remedy="Check TRUEUP_API.")
+        return document
+
+
+def client(address: str | None) -> Client:
+    """The API of a command."""
+    return Client(address or os.environ.get(VARIABLE))
+
+
+def run_path(run: str, *rest: str) -> str:
+    """The path of a run, or of something of it."""
+    from urllib.parse import quote
+
+    return "/".join(["/runs", quote(run, safe=""), *rest])
+
+
+def _checked(reply: Reply) -> Reply:
+    """The reply, if it is a good one. Raises what its problem says."""
+    if reply.status < _WRONG:
+        return reply
+    problem = reply.document()
+    if not isinstance(problem, dict) or "detail" not in problem:
+        raise TrueupError(
+            f"The API answered {reply.status}: {reply.body.decode(errors='replace')[:200]}.",
+            remedy="Check TRUEUP_API, and that your role may call it (execute-api:Invoke).",
+        )
+    field = f"{problem['field']}: " if problem.get("field") else ""
+    kinds = {_WRONG: UsageError, _UNKNOWN: UsageError, _UNAVAILABLE: StoreUnavailable}
+    raise kinds.get(reply.status, TrueupError)(field + problem["detail"], remedy=problem["remedy"])

@@ -1,0 +1,86 @@
+"""`python -m trueup.cli.reference` writes docs/cli.md from the commands themselves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from trueup.cli import COMMANDS, app
+
+FILE = Path(__file__).parents[3] / "docs" / "cli.md"
+
+_INTRO = """\
+# The command line
+
+`trueup` speaks to the API of a deployed stack, and never behind its back: what it does is what [the API](api.md) does, and the trail names whoever signed the call.
+Set `TRUEUP_API` to the stack's output `Api`, and AWS credentials as for any other tool.
+`up`, `demo`, `new`, `validate` and `estimate` need no stack.
+
+With `--json` a command prints one JSON document on one line instead of text.
+What is wrong is one message on standard error, with what to do; tracebacks are shown with `TRUEUP_DEBUG=1` only.
+`trueup --install-completion` teaches the shell the commands.
+
+| exit | meaning |
+|---|---|
+| 0 | it was done; a run that `status` shows goes on, or succeeded |
+| 1 | the run failed or was aborted, or the command could not do what it was asked |
+| 2 | the input is wrong, or there is no such thing; nothing was created |
+| 3 | the run waits for a person |
+| 4 | not everything was done: the run was cancelled, or its report is not there yet |
+| 130 | Ctrl-C |
+
+This page is made by `python -m trueup.cli.reference`.
+"""
+
+
+def text() -> str:
+    """The page as the commands have it now."""
+    group: Any = typer.main.get_command(app)
+    parts = [_INTRO]
+    for name, module in COMMANDS.items():
+        parts.append("\n".join(_command(name, group.commands[name], module.EXAMPLE)))
+    return "\n".join(parts)
+
+
+def _command(name: str, command: Any, example: str) -> Iterator[str]:
+    yield f"## trueup {name}\n"
+    yield from _sentences(command.help)
+    yield ""
+    yield "```"
+    yield example
+    yield "```"
+    rows = [_row(one) for one in command.params if not getattr(one, "hidden", False)]
+    yield ""
+    yield "| option | meaning |"
+    yield "|---|---|"
+    yield from rows
+    yield ""
+
+
+def _sentences(help_text: str | None) -> Iterator[str]:
+    """One a line, as the pages are written."""
+    for paragraph in (help_text or "").strip().split("\n\n"):
+        yield " ".join(paragraph.split()).replace(". ", ".\n")
+
+
+def _row(one: Any) -> str:
+    names = one.opts if one.param_type_name == "option" else [(one.metavar or one.name).upper()]
+    shown = " ".join(f"`{name}`" for name in sorted(names))
+    default = one.default
+    known = default is not None and default is not False and default != "" and not callable(default)
+    more = f" Default: {default:g}." if known and isinstance(default, int | float) else ""
+    return f"| {shown} | {(one.help or '').replace('|', ' or ')}{more} |"
+
+
+def main() -> None:
+    """Write the page, and name it."""
+    FILE.write_text(text(), encoding="utf-8")
+    sys.stdout.write(f"{FILE}\n")
+
+
+if __name__ == "__main__":
+    main()

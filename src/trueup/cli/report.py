@@ -1,0 +1,71 @@
+"""`trueup report`: what became of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from trueup.cli.calling import Address, RunId, client, run_path
+from trueup.cli.exits import INCOMPLETE
+from trueup.cli.output import Json, duration, print_json, print_table, say, shown_person
+from trueup.errors import UsageError
+
+EXAMPLE = "trueup report flights-summary-20260706T010000Z-abcd --html report.html"
+
+_FIGURES = ("read", "used", "skipped", "rejected", "produced", "written", "unchanged", "refused")
+
+
+def command(
+    run: RunId,
+    html: Annotated[Path | None, typer.Option(help="Write the report's page to this file.")] = None,
+    api: Address = None,
+    json: Json = False,
+) -> None:
+    """Show the report of a run that has ended; exits 4 where it has not."""
+    there = client(api)
+    found = there.get(run_path(run, "report"))
+    if "location" in found:
+        say(f"Run {run} is {found['status']}: its report is made when it ends.", aside=True)
+        raise typer.Exit(INCOMPLETE)
+    if html is not None:
+        _write(html, there.text(run_path(run, "report"), "text/html"))
+    if json:
+        print_json(found)
+        return
+    _show(found)
+    if html is not None:
+        print(f"The page is in {html}.")
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"--html: {file} cannot be written: {error.strerror}.", remedy="Name another file."
+        ) from error
+
+
+def _show(found: dict[str, Any]) -> None:
+    print(f"{found['runId']}  {found['status']}" + (f" ({found['reason']})" if found["reason"] else ""))
+    print(f"{found['job']}, {found['window']}, asked for by {shown_person(found['requester'])}")
+    rows = [_row(line["status"], line["partitions"], line["records"]) for line in found["states"]]
+    rows.append(_row("all", found["partitions"], found["records"]))
+    print_table(["state", "partitions", *_FIGURES], rows, right=["partitions", *_FIGURES])
+    for kind, reasons in (("skipped", found["skipped"]), ("rejected", found["rejected"]["reasons"])):
+        for one in reasons:
+            print(f"{kind} {one['records']:,}: {one['reason']}")
+    for one in found["troubles"]:
+        error = one["error"]
+        print(f"{one['status']} {one['partitionId']}: {error['message'] if error else one['reason'] or ''}")
+    print(f"{found['launches']:,} launches, {found['unclean']:,} cut; open {duration(found['openSeconds'])}")
+    print(f"asked to slow down {found['throttled']:,} times; worked again, at most {found['replayed']:,}")
+    spending = found["spending"]
+    beside = "" if spending["estimated"] is None else f" of {spending['estimated']:.4f} estimated"
+    print(f"dollars {spending['dollars']:.4f}{beside}")
+
+
+def _row(state: str, partitions: int, records: dict[str, int]) -> tuple[str, ...]:
+    return (state, f"{partitions:,}", *(f"{records[name]:,}" for name in _FIGURES))

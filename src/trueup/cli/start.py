@@ -1,0 +1,88 @@
+"""`trueup start`: start a run, and where asked wait for its end."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated, Any
+
+import typer
+
+from trueup.cli.calling import Address, Client, client
+from trueup.cli.options import read_keys, typed_params
+from trueup.cli.output import Json, print_json
+from trueup.cli.watching import EVERY, Every, follow, leave_with
+from trueup.errors import UsageError
+
+EXAMPLE = (
+    "trueup start flights-summary --from 2013-01-01 --to 2014-01-01 "
+    "--param bucket=my-flights --param table=my-table --wait"
+)
+
+
+def command(
+    job: Annotated[str, typer.Argument(help="The job's name.")],
+    start: Annotated[str | None, typer.Option("--from", help="Where the window begins; included.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Where the window ends; not included.")] = None,
+    param: Annotated[list[str] | None, typer.Option("--param", help="A parameter, as name=value.")] = None,
+    keys: Annotated[str | None, typer.Option(help="Partitions, as a,b,c or @FILE with one a line.")] = None,
+    rejects_of: Annotated[
+        str | None, typer.Option("--rejects-of", help="The partitions of this run that left rejects.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Rehearse only: nothing is written.")] = False,
+    sample: Annotated[int | None, typer.Option(help="Rehearse so many partitions first.")] = None,
+    max_concurrency: Annotated[int | None, typer.Option(help="Run at most so many tasks at once.")] = None,
+    comment: Annotated[str, typer.Option(help="Why; on the audit trail.")] = "",
+    request_id: Annotated[
+        str | None, typer.Option(help="Asking twice with the same id starts one run; drawn where not given.")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for the run's end, and exit as it ended.")
+    ] = False,
+    every: Every = EVERY,
+    api: Address = None,
+    json: Json = False,
+) -> None:
+    """Start a run, and say at once how to follow it."""
+    there = client(api)
+    wanted = {
+        "job": job,
+        "requestId": request_id or f"cli/{uuid.uuid4()}",
+        "from": start,
+        "to": end,
+        "keys": None if keys is None else read_keys(keys),
+        "params": _params(there, job, param or []),
+        "rejectsOf": rejects_of,
+        "dryRun": dry_run or None,
+        "sample": sample,
+        "maxConcurrency": max_concurrency,
+        "comment": comment or None,
+    }
+    started = there.post("/runs", {name: value for name, value in wanted.items() if value is not None})
+    _tell(started, json=json, wait=wait)
+    if wait:
+        detail = follow(there, started["runId"], every, quiet=json)
+        if json:
+            print_json(detail)
+        leave_with(detail)
+
+
+def _tell(started: dict[str, Any], *, json: bool, wait: bool) -> None:
+    if json:
+        if not wait:
+            print_json(started)
+        return
+    print(started["runId"])
+    if not wait:
+        print(f"Follow it with: trueup status {started['runId']} --watch")
+
+
+def _params(there: Client, job: str, options: list[str]) -> dict[str, Any] | None:
+    """Typed by the job's schema, which the API knows; nothing is asked where there are none."""
+    if not options:
+        return None
+    jobs = {one["name"]: one for one in there.get("/jobs")["jobs"]}
+    if job not in jobs:
+        from trueup.jobfile import instead
+
+        raise UsageError(f"no job is called {job!r}.", remedy=instead(job, list(jobs), "There are no jobs."))
+    return typed_params(jobs[job]["parameters"], options)

@@ -1,0 +1,125 @@
+"""A run's progress for people: as lines, and followed to its end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from trueup.cli.calling import Client, run_path
+from trueup.cli.exits import of_run
+from trueup.cli.output import duration, shown_person
+
+EVERY = 2.0
+Every = Annotated[float, typer.Option(min=0.0, help="Seconds between two looks.")]
+
+_OVER = frozenset({"SUCCEEDED", "FAILED", "ABORTED", "CANCELLED", "PAUSED"})
+
+
+def follow(there: Client, run: str, every: float, *, quiet: bool) -> Any:
+    """Look at a run until it has ended or is paused, show it meanwhile, and give it as it then stands."""
+    if quiet or not sys.stdout.isatty():
+        return _follow_in_lines(there, run, every, quiet)
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=Console(highlight=False), auto_refresh=False) as live:
+        for detail in _looks(there, run, every):
+            live.update(Text("\n".join(lines(detail))), refresh=True)
+    return detail
+
+
+def _follow_in_lines(there: Client, run: str, every: float, quiet: bool) -> Any:
+    """One line for each change, for logs and pipes."""
+    said = ""
+    for detail in _looks(there, run, every):
+        line = summary(detail)
+        if not quiet and line != said:
+            print(line, flush=True)
+        said = line
+    return detail
+
+
+def _looks(there: Client, run: str, every: float) -> Iterator[Any]:
+    while True:
+        detail = there.get(run_path(run))
+        yield detail
+        if detail["run"]["status"] in _OVER:
+            return
+        time.sleep(every)
+
+
+def leave_with(detail: Any) -> None:
+    """Exit as the run stands."""
+    raise typer.Exit(of_run(detail["run"]["status"]))
+
+
+def summary(detail: Any) -> str:
+    """A run in one line."""
+    run, done = detail["run"], detail["partitions"]
+    text = f"{run['status']}: {done['done']:,.0f} of {done['total']:,.0f} partitions"
+    if detail["eta"]["seconds"]:
+        text += f", about {duration(detail['eta']['seconds'])} left"
+    return text
+
+
+def lines(detail: Any) -> Iterator[str]:
+    """A run as it stands, in full."""
+    run = detail["run"]
+    yield f"{run['runId']}  {run['status']}" + (f" ({run['reason']})" if run["reason"] else "")
+    yield f"{run['job']}, {run['window']}, phase {detail['phase']}, asked by {shown_person(run['requester'])}"
+    yield from _progress(detail)
+    yield from _states(detail)
+    if detail["waitsFor"]:
+        yield f"waits for {detail['waitsFor']}"
+    yield from _tasks(detail)
+    yield _spending(detail)
+
+
+def _progress(detail: Any) -> Iterator[str]:
+    partitions, work = detail["partitions"], detail["work"]
+    yield (
+        f"partitions {partitions['done']:,.0f} of {partitions['total']:,.0f} ({partitions['share']:.0%}), "
+        f"work {work['share']:.0%}, {detail['recordsPerSecond']:,.0f} records a second"
+    )
+    eta = detail["eta"]
+    left = "not known yet" if eta["seconds"] is None else duration(eta["seconds"])
+    yield f"time left {left} ({eta['basis']})"
+
+
+def _states(detail: Any) -> Iterator[str]:
+    states = ", ".join(f"{number:,} {state}" for state, number in detail["byState"].items() if number)
+    records = detail["records"]
+    yield f"ended {states or 'none yet'}"
+    yield (
+        f"read {records['read']:,} = used {records['used']:,} + skipped {records['skipped']:,} "
+        f"+ rejected {records['rejected']:,}"
+    )
+    yield (
+        f"produced {records['produced']:,} = written {records['written']:,} + unchanged "
+        f"{records['unchanged']:,} + refused {records['refused']:,}"
+    )
+    if detail["replayed"]:
+        yield f"worked again after a task died, at most {detail['replayed']:,}"
+
+
+def _tasks(detail: Any) -> Iterator[str]:
+    for task in detail["tasks"]:
+        share = "" if task["share"] is None else f" {task['share']:.0%}"
+        notes = [
+            note for note in (task["straggler"], task["waiting"] and f"waits: {task['waiting']}") if note
+        ]
+        yield (
+            f"  slice {task['sliceId']} launch {task['launch']}: {task['partition'] or 'between partitions'}"
+            f"{share}, {task['recordsPerSecond']:,.0f}/s" + "".join(f"; {note}" for note in notes)
+        )
+
+
+def _spending(detail: Any) -> str:
+    spending = detail["spending"]
+    estimated = "" if spending["estimated"] is None else f" of {spending['estimated']:.4f} estimated"
+    return f"dollars {spending['dollars']:.4f}{estimated} ({spending['basis']})"

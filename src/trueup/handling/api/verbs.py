@@ -1,0 +1,165 @@
+"""What each route does: one function each, from a call to what is answered."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from trueup.errors import RequestError
+from trueup.estimating import estimate_request
+from trueup.handling.api.asking import Call
+from trueup.handling.api.services import Services
+from trueup.model.base import Value
+from trueup.model.estimate import Estimate
+from trueup.model.ledger import Run
+from trueup.model.report import Report
+from trueup.model.request import StartBody, Wish
+from trueup.model.states import RUN_ENDS, PartitionStatus, Phase, RunStatus
+from trueup.model.view import (
+    AuditList,
+    Html,
+    JobList,
+    PartitionList,
+    Pending,
+    RejectList,
+    RunDetail,
+    RunList,
+    Started,
+)
+from trueup.watching.lists import MOST_AT_ONCE, jobs
+
+Limit = Annotated[int, Field(ge=1, le=MOST_AT_ONCE)]
+
+
+class RunsQuery(Value):
+    """Which runs."""
+
+    job: str | None = None
+    status: RunStatus | None = None
+    limit: Limit = 50
+    after: str | None = None
+
+
+class PartitionsQuery(Value):
+    """Which partitions. `phase` is the one at work unless said."""
+
+    phase: Phase | None = None
+    state: PartitionStatus | None = None
+    limit: Limit = 100
+    after: str | None = None
+
+
+class RejectsQuery(Value):
+    """Which rejects."""
+
+    phase: Phase | None = None
+    partition: str | None = None
+    limit: Limit = 100
+    after: str | None = None
+
+
+class AuditQuery(Value):
+    """Which part of the trail."""
+
+    limit: Limit = 100
+    after: str | None = None
+
+
+def list_jobs(here: Services, call: Call) -> JobList:
+    """The jobs that can be started."""
+    return jobs(here.jobs)
+
+
+def start_run(here: Services, call: Call) -> Started:
+    """Start a run; the same `requestId` again gives the run that it started."""
+    asked = call.document(StartBody)
+    again = asked.pop("rejectsOf", None)
+    if again is not None:
+        asked = _rejects_of(here, asked, again)
+    made = here.starting.handle({**asked, "requester": call.caller})
+    return Started(**_named(made), location=f"/runs/{made['runId']}")
+
+
+def _named(made: dict[str, Any]) -> dict[str, Any]:
+    return {"run_id": made["runId"], "status": RunStatus(made["status"]), "execution": made["execution"]}
+
+
+def _rejects_of(here: Services, asked: dict[str, Any], again: object) -> dict[str, Any]:
+    """What is asked for, with the partitions of another run that were not worked without rejects."""
+    if not isinstance(again, str) or {"from", "to", "keys"} & asked.keys():
+        raise RequestError(
+            "it names a run, and comes without a window or keys.",
+            remedy="Give one of them.",
+            field="rejectsOf",
+        )
+    run = here.ledger.runs.get(again)
+    _fits(run, asked)
+    ids = here.lists.with_rejects(run)
+    if not ids:
+        raise RequestError(
+            f"{run.run_id} left no rejects.", remedy="There is nothing to do.", field="rejectsOf"
+        )
+    return {"params": run.params, **asked, "keys": ids}
+
+
+def _fits(run: Run, asked: dict[str, Any]) -> None:
+    if asked.get("job") != run.job:
+        raise RequestError(
+            f"{run.run_id} did the job {run.job}.", remedy=f"Ask for {run.job}.", field="rejectsOf"
+        )
+    if run.status not in RUN_ENDS:
+        raise RequestError(
+            f"{run.run_id} is {run.status.value}.", remedy="Wait until it has ended.", field="rejectsOf"
+        )
+
+
+def list_runs(here: Services, call: Call) -> RunList:
+    """Runs, the newest first."""
+    query = call.of_query(RunsQuery)
+    return here.lists.runs(job=query.job, status=query.status, limit=query.limit, after=query.after)
+
+
+def show_run(here: Services, call: Call, run_id: str) -> RunDetail:
+    """How a run stands now."""
+    return here.watch.status(run_id)
+
+
+def list_partitions(here: Services, call: Call, run_id: str) -> PartitionList:
+    """A run's partitions in the plan's order."""
+    query = call.of_query(PartitionsQuery)
+    return here.lists.partitions(
+        run_id, phase=query.phase, state=query.state, limit=query.limit, after=query.after
+    )
+
+
+def list_rejects(here: Services, call: Call, run_id: str) -> RejectList:
+    """The rejected records and refused rows of a run."""
+    query = call.of_query(RejectsQuery)
+    return here.lists.rejects(
+        run_id, phase=query.phase, partition=query.partition, limit=query.limit, after=query.after
+    )
+
+
+def show_audit(here: Services, call: Call, run_id: str) -> AuditList:
+    """The trail of a run, oldest first."""
+    query = call.of_query(AuditQuery)
+    return here.lists.audit(run_id, limit=query.limit, after=query.after)
+
+
+def show_report(here: Services, call: Call, run_id: str) -> Report | Pending | Html:
+    """The report of a run that has ended, as JSON or, where `text/html` is accepted, as a page."""
+    if "text/html" in call.accept:
+        page = here.reports.page_of(run_id)
+        if page is not None:
+            return Html(text=page)
+    report = here.reports.of(run_id)
+    if report is not None:
+        return report
+    run = here.ledger.runs.get(run_id)
+    return Pending(run_id=run_id, status=run.status, location=f"/runs/{run_id}")
+
+
+def estimate(here: Services, call: Call) -> Estimate:
+    """What a run would take; nothing is created."""
+    return estimate_request(call.document(Wish), here.jobs)

@@ -1,0 +1,191 @@
+"""What people and programs are shown of runs. Made for each question, kept nowhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from trueup.model.base import Count, Instant, Value
+from trueup.model.counters import Counters
+from trueup.model.job import Guard
+from trueup.model.ledger import AuditEntry
+from trueup.model.result import PartitionError
+from trueup.model.states import PartitionStatus, Phase, RunStatus
+
+
+class RunView(Value):
+    """One run, as lists show it. `partitions` is None until the run is planned."""
+
+    run_id: str
+    job: str
+    status: RunStatus
+    goal: RunStatus | None = None
+    reason: str | None = None
+    requester: str
+    created_at: Instant
+    window: str
+    dry_run: bool
+    partitions: Count | None = None
+    generation: int
+    launches: Count
+    target: str
+    guard: Guard
+    comment: str = ""
+
+
+class Progress(Value):
+    """How much of something is done; `share` is 0 to 1."""
+
+    done: float
+    total: float
+    share: float
+
+
+class TaskView(Value):
+    """One task that is not proved stopped.
+
+    `share` is how much of its partition is done, as far as records can tell; `waiting` is what holds it back,
+    in the task's own words; `straggler` says why it should be looked at.
+    """
+
+    phase: Phase
+    slice_id: Count
+    launch: Count
+    task: str
+    registered_at: Instant
+    beat_at: Instant
+    partition: str | None = None
+    share: float | None = None
+    reported: Count = 0
+    records_per_second: float = 0.0
+    waiting: str | None = None
+    straggler: str | None = None
+
+
+class Eta(Value):
+    """When the phase will be through: unknown (None) until enough was measured. `basis` says from what."""
+
+    seconds: int | None = None
+    at: Instant | None = None
+    basis: str
+
+
+class Spending(Value):
+    """Dollars so far, beside what was estimated when the run was planned."""
+
+    dollars: float
+    estimated: float | None = None
+    basis: str
+
+
+class RunDetail(Value):
+    """How a run stands now. `waits_for` is what the run as a whole waits for."""
+
+    run: RunView
+    phase: Phase
+    partitions: Progress
+    work: Progress
+    by_state: dict[PartitionStatus, Count]
+    records: Counters
+    replayed: Count
+    records_per_second: float
+    eta: Eta
+    tasks: list[TaskView]
+    waits_for: str | None = None
+    spending: Spending
+    plan_sha256: str = ""
+
+
+class RunList(Value):
+    """Some runs, the newest first. `next` asks for those after them."""
+
+    runs: list[RunView]
+    next: str | None = None
+
+
+class PartitionView(Value):
+    """One partition. PENDING ones are those that no task took yet."""
+
+    partition_id: str
+    status: PartitionStatus
+    records: Counters = Field(default_factory=Counters)
+    skipped: dict[str, Count] = Field(default_factory=dict)
+    replayed: Count = 0
+    launch: Count = 0
+    task: str | None = None
+    cursor: str | None = None
+    updated_at: Instant | None = None
+    error: PartitionError | None = None
+    reason: str | None = None
+    rejects: str | None = None
+
+
+class PartitionList(Value):
+    """Some partitions of a phase. `next` asks for those after them; a page may be short before the last."""
+
+    phase: Phase
+    partitions: list[PartitionView]
+    next: str | None = None
+
+
+class RejectView(Value):
+    """One rejected record or refused row, as the task stored it."""
+
+    partition_id: str
+    reject: dict[str, Any]
+
+
+class RejectList(Value):
+    """Some rejects. `next` asks for those after them; a page may be short before the last."""
+
+    rejects: list[RejectView]
+    next: str | None = None
+
+
+class AuditList(Value):
+    """Some of a run's trail, oldest first."""
+
+    entries: list[AuditEntry]
+    next: str | None = None
+
+
+class JobView(Value):
+    """One job of the catalogue."""
+
+    name: str
+    description: str
+    by: str
+    target: str
+    guard: Guard
+    has_dry_run: bool
+    parameters: dict[str, Any]
+
+
+class JobList(Value):
+    """The jobs that can be started."""
+
+    jobs: list[JobView]
+
+
+class Pending(Value):
+    """What was asked for is not there yet; `location` is where to look meanwhile."""
+
+    run_id: str
+    status: RunStatus
+    location: str
+
+
+class Html(Value):
+    """A page."""
+
+    text: str
+
+
+class Started(Value):
+    """A run that was accepted; `location` is where to look."""
+
+    run_id: str
+    status: RunStatus
+    execution: str | None = None
+    location: str

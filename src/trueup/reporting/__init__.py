@@ -1,0 +1,66 @@
+"""The report of a run: gathered from the ledger and S3, told as JSON and as one page of HTML."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from trueup.artifacts import Artifacts
+from trueup.errors import ArtifactExists, ArtifactMissing
+from trueup.ledger import Ledger
+from trueup.model.base import canonical
+from trueup.model.report import Report
+from trueup.model.states import RUN_ENDS
+from trueup.reporting.gather import Gatherer
+from trueup.reporting.page import page
+
+__all__ = ["Reports", "page", "report_key"]
+
+
+def report_key(run_id: str, kind: str) -> str:
+    """Where a run's report is kept; `kind` is json or html."""
+    return f"runs/{run_id}/report.{kind}"
+
+
+class Reports:
+    """Makes reports, once each: what is stored first stands."""
+
+    def __init__(self, ledger: Ledger, artifacts: Artifacts) -> None:
+        self._ledger = ledger
+        self._artifacts = artifacts
+
+    def of(self, run_id: str) -> Report | None:
+        """The report of a run that has ended, made now where there is none; None of one that has not.
+
+        Raises NotFound, StoreUnavailable.
+        """
+        run = self._ledger.runs.get(run_id)
+        if run.status not in RUN_ENDS:
+            return None
+        try:
+            return self._stored(run_id)
+        except ArtifactMissing:
+            report = Gatherer(self._ledger, self._artifacts).report(run)
+        with suppress(ArtifactExists):
+            self._artifacts.store.put_once(report_key(run_id, "json"), canonical(report.document()))
+        report = self._stored(run_id)
+        # After the report that it tells: whoever finds the one and not the other makes the same page again.
+        with suppress(ArtifactExists):
+            self._artifacts.store.put_once(report_key(run_id, "html"), page(report).encode())
+        return report
+
+    def page_of(self, run_id: str) -> str | None:
+        """The same as one page of HTML."""
+        report = self.of(run_id)
+        if report is None:
+            return None
+        try:
+            return self._artifacts.store.get(report_key(run_id, "html")).decode()
+        except ArtifactMissing:
+            return page(report)
+
+    def location(self, run_id: str) -> str:
+        """Where the page lies."""
+        return self._artifacts.store.location(report_key(run_id, "html"))
+
+    def _stored(self, run_id: str) -> Report:
+        return Report.model_validate_json(self._artifacts.store.get(report_key(run_id, "json")))

@@ -1,0 +1,254 @@
+"""A report as one page of HTML: no scripts, no fonts, no images from elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from html import escape
+from importlib.resources import files
+
+from trueup.model.counters import Counters
+from trueup.model.report import Report, Trouble
+from trueup.model.states import PartitionStatus, RunStatus
+from trueup.reporting.drawing import heat_map, square, time_line
+
+_ENDS = {RunStatus.SUCCEEDED: "good", RunStatus.FAILED: "bad", RunStatus.ABORTED: "bad"}
+_P = PartitionStatus
+_GOOD = (_P.ACCEPTED, _P.SKIPPED)
+
+
+def page(report: Report) -> str:
+    """The whole page."""
+    style = files("trueup.reporting").joinpath("page.css").read_text(encoding="utf-8")
+    title = f"{report.run_id}: {report.status.value}"
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title>",
+            f"<style>\n{style}</style>",
+            "</head>",
+            "<body>",
+            "<main>",
+            *_sections(report),
+            "</main>",
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+def _sections(report: Report) -> Iterator[str]:
+    yield from _head(report)
+    yield from _figures(report)
+    yield from _partitions(report)
+    yield from _records(report)
+    yield from _left_out(report)
+    yield from _launches(report)
+    yield from _troubles(report)
+    yield from _facts(report)
+
+
+def _head(report: Report) -> Iterator[str]:
+    kind = _ENDS.get(report.status, "other")
+    yield f"<h1>{escape(report.run_id)}</h1>"
+    yield f'<p><span class="end {kind}">{report.status.value}</span> {escape(report.reason or "")}</p>'
+    what = f"{report.job}, {report.window}" + (", a dry run: nothing was written" if report.dry_run else "")
+    asked = f"Asked for by {report.requester}" + (f": {report.comment}" if report.comment else "")
+    yield f'<p class="quiet">{escape(what)}. {escape(asked)}.</p>'
+
+
+def _figures(report: Report) -> Iterator[str]:
+    accepted = sum(line.partitions for line in report.states if line.status is _P.ACCEPTED)
+    left_out = report.records.rejected + report.records.refused
+    estimated = report.spending.estimated
+    yield '<dl class="figures">'
+    yield _figure("Partitions accepted", f"{accepted:,}", f"of {report.partitions:,}")
+    yield _figure("Records read", f"{report.records.read:,}", f"{report.records.written:,} rows written")
+    yield _figure("Rejected or refused", f"{left_out:,}", "records and rows")
+    yield _figure("Worked again, at most", f"{report.replayed:,}", "records, after tasks died")
+    yield _figure("Launches", f"{report.launches:,}", f"{report.unclean:,} ended otherwise than asked")
+    yield _figure("Asked to slow down", f"{report.throttled:,}", "times, by source or target")
+    yield _figure("Open", _duration(report.open_seconds), "without pauses")
+    beside = "" if estimated is None else f"{estimated:,.4f} estimated"
+    yield _figure("US dollars", f"{report.spending.dollars:,.4f}", beside)
+    yield "</dl>"
+
+
+def _figure(name: str, value: str, more: str) -> str:
+    small = f"<small>{escape(more)}</small>" if more else ""
+    return f"<div><dt>{escape(name)}</dt><dd>{escape(value)}{small}</dd></div>"
+
+
+def _partitions(report: Report) -> Iterator[str]:
+    yield "<h2>Partitions</h2>"
+    if not report.heat_map:
+        yield "<p>There are none: the run was not planned.</p>"
+        return
+    several = max(cell.partitions for cell in report.heat_map)
+    if several > 1:
+        yield f"<p>Each square is up to {several:,} partitions, and shows the worst state among them.</p>"
+    label = "Partitions by state: " + ", ".join(
+        f"{line.partitions:,} {line.status.value}" for line in report.states
+    )
+    yield _scroll("Heat map of the partitions", heat_map(report.heat_map, label))
+    yield '<ul class="key">'
+    for line in report.states:
+        yield f"<li>{square(line.status)} {line.status.value} {line.partitions:,}</li>"
+    yield "</ul>"
+
+
+_READ = ("read", "used", "skipped", "rejected")
+_PRODUCED = ("produced", "written", "unchanged", "refused")
+
+
+def _records(report: Report) -> Iterator[str]:
+    yield "<h2>Records</h2>"
+    yield "<p>Read = used + skipped + rejected, and produced = written + unchanged + refused.</p>"
+    columns = ["Partitions", *(name.capitalize() for name in (*_READ, *_PRODUCED)), "Worked again"]
+    rows = [
+        [line.status.value, line.partitions, *_counts(line.records), line.replayed] for line in report.states
+    ]
+    total = ["All", sum(line.partitions for line in report.states), *_counts(report.records), report.replayed]
+    yield _table("Records by the state that their partitions ended in", ["State", *columns], rows, total)
+
+
+def _counts(records: Counters) -> list[int]:
+    return [getattr(records, name) for name in (*_READ, *_PRODUCED)]
+
+
+def _left_out(report: Report) -> Iterator[str]:
+    yield "<h2>Left out, and why</h2>"
+    if not report.skipped and not report.rejected.records:
+        yield "<p>No record was skipped, rejected or refused.</p>"
+    if report.skipped:
+        rows = [[one.reason, one.records] for one in report.skipped]
+        yield _table("Skipped on purpose", ["Reason", "Records"], rows)
+    if report.rejected.records:
+        read, records = report.rejected.read_records, report.rejected.records
+        caption = "Rejected records and refused rows"
+        caption += "" if read >= records else f", from the first {read:,} of {records:,}"
+        yield _table(
+            caption, ["Reason", "Records"], [[one.reason, one.records] for one in report.rejected.reasons]
+        )
+
+
+def _launches(report: Report) -> Iterator[str]:
+    yield "<h2>Tasks</h2>"
+    if not report.time_line:
+        yield "<p>No task was launched.</p>"
+        return
+    cold = report.cold_starts
+    if cold is not None:
+        yield (
+            f"<p>From asking for a task until it began: {cold.median_seconds:g} s in the middle, "
+            f"{cold.longest_seconds:g} s at the most (pale). Red with an X are launches that were cut.</p>"
+        )
+    yield _scroll("Time line of the tasks", time_line(report.time_line, _spoken(report)))
+    cut = [line for line in report.time_line if not line.clean]
+    if cut:
+        rows = [[line.launch, line.slice_id, line.how, line.answer or "not judged"] for line in cut]
+        yield _table("Launches that ended otherwise than asked", ["Launch", "Slice", "How", "Then"], rows)
+    if report.launches_left_out:
+        yield f"<p>{report.launches_left_out:,} later launches are left out here.</p>"
+
+
+def _spoken(report: Report) -> str:
+    return f"{len(report.time_line):,} launches, {report.unclean:,} of them cut"
+
+
+def _troubles(report: Report) -> Iterator[str]:
+    if not report.troubles:
+        return
+    yield "<h2>What did not make it</h2>"
+    rows = [[one.partition_id, one.status.value, _why(one)] for one in report.troubles]
+    yield _table("Partitions that were not accepted", ["Partition", "State", "Why"], rows)
+    if report.troubles_left_out:
+        yield f"<p>{report.troubles_left_out:,} more are left out here.</p>"
+
+
+def _why(trouble: Trouble) -> str:
+    error = trouble.error
+    if error is None:
+        return trouble.reason or ""
+    record = f"\nrecord: {error.record}" if error.record else ""
+    return f"{error.kind}: {error.message}{record}"
+
+
+def _facts(report: Report) -> Iterator[str]:
+    code = report.code
+    facts = {
+        "Asked for by": report.requester,
+        "Asked for at": _instant(report.created_at),
+        "Ended at": _instant(report.ended_at),
+        "Parameters": json.dumps(report.params, ensure_ascii=False) if report.params else "none",
+        "Target": f"{report.target}, guard {report.guard.value}",
+        "Cannot be prevented": report.guard.cannot_prevent,
+        "Phase": f"{report.phase.value}, generation {report.generation}",
+        "Plan": f"SHA-256 {report.plan_sha256}" if report.plan_sha256 else "none",
+        "Task definition": code.task_definition if code else "none",
+        "Image": code.image_digest if code else "none",
+        "Dollars": report.spending.basis,
+    }
+    yield "<h2>What ran</h2>"
+    yield '<dl class="facts">'
+    for name, value in facts.items():
+        yield f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
+    yield "</dl>"
+
+
+def _scroll(label: str, inner: str) -> str:
+    return f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">{inner}</div>'
+
+
+def _table(
+    caption: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    total: Sequence[object] | None = None,
+) -> str:
+    """A table whose first column names the row; numbers stand to the right."""
+    body = [list(row) for row in rows]
+    like = body[0] if body else list(total or [])
+    heads = "".join(
+        f'<th scope="col"{_class(cell)}>{escape(name)}</th>' for name, cell in zip(columns, like, strict=True)
+    )
+    foot = f"<tfoot>{_row(total)}</tfoot>" if total is not None else ""
+    table = (
+        f"<table><caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead>"
+        f"<tbody>{''.join(map(_row, body))}</tbody>{foot}</table>"
+    )
+    return _scroll(caption, table)
+
+
+def _row(cells: Sequence[object]) -> str:
+    first, *rest = cells
+    head = f'<th scope="row"{_class(first)}>{escape(_shown(first))}</th>'
+    return f"<tr>{head}{''.join(f'<td{_class(cell)}>{escape(_shown(cell))}</td>' for cell in rest)}</tr>"
+
+
+def _class(cell: object) -> str:
+    if isinstance(cell, int):
+        return ' class="number"'
+    return ' class="wrap"' if isinstance(cell, str) and len(cell) > 40 else ""
+
+
+def _shown(cell: object) -> str:
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)
+
+
+def _instant(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _duration(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

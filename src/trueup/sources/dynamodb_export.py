@@ -1,0 +1,161 @@
+"""A DynamoDB table's full export to S3: gzip files of DynamoDB JSON, named and counted by a manifest."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import datetime
+from typing import IO, Any
+
+from trueup.compare import Key, Layout, Scan, Span
+from trueup.errors import SourceError
+from trueup.model.reconcile import Side
+from trueup.sources.documents import Placed, blocks_of, fetched, line_maker
+from trueup.sources.dynamodb_rows import plain_item
+from trueup.sources.objects import Bucket, read_json, whole
+
+__all__ = ["DynamoExport"]
+
+_CHUNK = 1024 * 1024
+
+
+class DynamoExport:
+    """An export as a source of a reconciliation.
+
+    `prefix` is the folder of `manifest-summary.json` in the bucket. The state is that of the manifest's
+    `exportTime`. Each data file must have the checksum and the number of items that the manifest says.
+    """
+
+    def __init__(
+        self, bucket: Bucket, prefix: str, layout: Layout, side: Side, *, absent: str = "null"
+    ) -> None:
+        self._bucket = bucket
+        self._prefix = prefix.rstrip("/")
+        self._layout = layout
+        self._side = side
+        self._absent = absent
+
+    @property
+    def layout(self) -> Layout:
+        """What the fields of the lines are."""
+        return self._layout
+
+    def scan(self, span: Span, as_of: datetime | None = None) -> Scan:
+        """The items whose keys are in the span; all files are read for it.
+
+        SourceError where the export is older than `as_of`: what changed between would look like drift.
+        """
+        summary = self._summary()
+        taken = datetime.fromisoformat(summary["exportTime"])
+        if as_of is not None and taken < as_of:
+            raise SourceError(
+                f"The export {self._prefix}, the {self._side}, is of {taken:%Y-%m-%dT%H:%M:%SZ}, "
+                f"and what is compared is of {as_of:%Y-%m-%dT%H:%M:%SZ}.",
+                remedy="Export the table again, or compare as of the export.",
+            )
+        blocks = blocks_of(self._lines(summary), self._layout, span, ordered=False)
+        return Scan(blocks, ordered=False, as_of=taken)
+
+    def fetch(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
+        """The lines of these keys, as they were when the export was made; all files are read for it."""
+        return fetched(self._lines(self._summary()), self._layout, keys)
+
+    def _summary(self) -> dict[str, Any]:
+        summary = self._json("manifest-summary.json")
+        if (
+            summary.get("outputFormat") != "DYNAMODB_JSON"
+            or summary.get("exportType", "FULL_EXPORT") != "FULL_EXPORT"
+        ):
+            raise SourceError(
+                f"The export {self._prefix}, the {self._side}, is no full export in DynamoDB JSON, but "
+                f"{summary.get('exportType')} in {summary.get('outputFormat')}.",
+                remedy="Export the table with ExportFormat DYNAMODB_JSON and ExportType FULL_EXPORT.",
+            )
+        return summary
+
+    def _lines(self, summary: Mapping[str, Any]) -> Iterator[Placed]:
+        make = line_maker(self._layout, self._side, self._absent)
+        folder = self._prefix.rpartition("AWSDynamoDB/")[0]
+        rows = 0
+        for entry in self._files():
+            name = (
+                entry["dataFileS3Key"]
+                if not folder
+                else folder + "AWSDynamoDB/" + entry["dataFileS3Key"].rpartition("AWSDynamoDB/")[2]
+            )
+            before = rows
+            with closing(_Hashed(self._bucket.open(name))) as raw:
+                file: Any = gzip.GzipFile(fileobj=raw)
+                lines = read_json(
+                    name, io.BufferedReader(file, _CHUNK), lambda one: make(plain_item(one["Item"]))
+                )
+                for number, line in whole(lines, name):
+                    rows += 1
+                    yield name, number, line
+                self._check_file(name, entry, rows - before, raw.digest())
+        if rows != summary["itemCount"]:
+            raise self._truncated(self._prefix, f"{rows} items", f"{summary['itemCount']} items")
+
+    def _check_file(self, name: str, entry: Mapping[str, Any], rows: int, digest: str) -> None:
+        if rows != entry["itemCount"]:
+            raise self._truncated(name, f"{rows} items", f"{entry['itemCount']} items")
+        if digest != entry.get("md5Checksum", digest):
+            raise self._truncated(name, f"MD5 {digest}", f"MD5 {entry['md5Checksum']}")
+
+    def _truncated(self, name: str, found: str, declared: str) -> SourceError:
+        return SourceError(
+            f"{name}, of the {self._side}, has {found}, and the manifest says {declared}.",
+            remedy="The export is truncated or was changed: export the table again.",
+        )
+
+    def _files(self) -> Iterator[dict[str, Any]]:
+        name = f"{self._prefix}/manifest-files.json"
+        with closing(self._bucket.open(name)) as file:
+            for line in file:
+                yield self._parsed(name, line)
+
+    def _json(self, name: str) -> dict[str, Any]:
+        name = f"{self._prefix}/{name}"
+        with closing(self._bucket.open(name)) as file:
+            return self._parsed(name, file.read())
+
+    def _parsed(self, name: str, data: bytes) -> dict[str, Any]:
+        try:
+            document = json.loads(data)
+        except ValueError as error:
+            raise SourceError(f"{name}, of the {self._side}, is no JSON: {error}.") from error
+        if not isinstance(document, dict):
+            raise SourceError(f"{name}, of the {self._side}, is no JSON object.")
+        return document
+
+
+class _Hashed(io.RawIOBase):
+    """A file that hashes what is read of it, as the manifest does."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._md5 = hashlib.md5(usedforsecurity=False)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        self._md5.update(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def digest(self) -> str:
+        """The checksum of the whole, in Base64."""
+        while self.read(_CHUNK):
+            pass
+        return base64.b64encode(self._md5.digest()).decode()
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()

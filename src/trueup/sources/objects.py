@@ -1,0 +1,215 @@
+"""Rows in objects under a prefix: CSV with a header, and JSON Lines; gzip where a name ends in .gz."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import datetime
+from decimal import Decimal
+from typing import IO, Any, Protocol
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from trueup.compare import Key, Layout, Scan, Span
+from trueup.compare.lines import unreadable
+from trueup.errors import SourceError, Transient
+from trueup.model.reconcile import ObjectsSource, Side
+from trueup.sources.documents import Placed, blocks_of, fetched, line_maker
+
+__all__ = ["Bucket", "ObjectRows", "S3Bucket", "read_json"]
+
+_CHUNK = 1024 * 1024
+_FIELD_MOST = 16 * 1024 * 1024  # of a CSV field: the csv module's own 128 KiB would call larger ones an error
+
+
+class Bucket(Protocol):
+    """Where objects are: names under a prefix, in order, and their bytes."""
+
+    def names(self, prefix: str) -> Sequence[str]:
+        """The keys under a prefix, in order. Raises SourceError and Transient."""
+
+    def open(self, name: str) -> IO[bytes]:
+        """The bytes of an object, to be closed. Raises SourceError and Transient."""
+
+
+class S3Bucket:
+    """A bucket of S3; `client` is a boto3 client."""
+
+    def __init__(self, client: Any, bucket: str) -> None:
+        self._client = client
+        self._bucket = bucket
+
+    def names(self, prefix: str) -> Sequence[str]:
+        """The keys under a prefix, in order of their bytes."""
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
+        try:
+            return [one["Key"] for page in pages for one in page.get("Contents", [])]
+        except (ClientError, BotoCoreError) as error:
+            raise self._named(error, prefix) from error
+
+    def open(self, name: str) -> IO[bytes]:
+        """The object, as a stream. A connection that breaks off raises Transient while it is read."""
+        try:
+            body = self._client.get_object(Bucket=self._bucket, Key=name)["Body"]
+        except (ClientError, BotoCoreError) as error:
+            raise self._named(error, name) from error
+        return io.BufferedReader(_Body(body, f"s3://{self._bucket}/{name}"), _CHUNK)
+
+    def _named(self, error: Exception, name: str) -> SourceError | Transient:
+        what = f"s3://{self._bucket}/{name} cannot be read: {error}"
+        code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
+        return SourceError(what) if code in ("NoSuchKey", "NoSuchBucket", "AccessDenied") else Transient(what)
+
+
+class _Body(io.RawIOBase):
+    """What botocore streams, as a file; its errors by our names."""
+
+    def __init__(self, body: Any, name: str) -> None:
+        self._body = body
+        self._name = name
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._body.read(len(buffer))
+        except (BotoCoreError, OSError) as error:
+            raise Transient(f"{self._name} broke off while it was read: {error}") from error
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._body.close()
+        super().close()
+
+
+class ObjectRows:
+    """Rows of CSV or JSON Lines as a source of a reconciliation.
+
+    `prefix` is that of the objects' names in the bucket. A row that cannot be read is told with its object
+    and line; an object that ends too early raises SourceError.
+    """
+
+    def __init__(self, bucket: Bucket, prefix: str, spec: ObjectsSource, layout: Layout, side: Side) -> None:
+        self._bucket = bucket
+        self._prefix = prefix
+        self._spec = spec
+        self._layout = layout
+        self._side = side
+
+    @property
+    def layout(self) -> Layout:
+        """What the fields of the lines are."""
+        return self._layout
+
+    def scan(self, span: Span, as_of: datetime | None = None) -> Scan:
+        """The rows whose keys are in the span; all objects are read for it."""
+        ordered = self._spec.ordered
+        return Scan(blocks_of(self._lines(), self._layout, span, ordered), ordered=ordered)
+
+    def fetch(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
+        """The lines of these keys; all objects are read for it."""
+        return fetched(self._lines(), self._layout, keys)
+
+    def _lines(self) -> Iterator[Placed]:
+        names = [name for name in self._bucket.names(self._prefix) if not name.endswith("/")]
+        if not names:
+            raise SourceError(
+                f"There is no object under {self._prefix}, the {self._side}.",
+                remedy="Correct the location: an empty side would be an empty object.",
+            )
+        read = {"csv": self._csv, "jsonl": self._json}[self._spec.format]
+        rows = 0
+        for name in names:
+            with closing(self._bucket.open(name)) as raw:
+                file: Any = gzip.GzipFile(fileobj=raw) if name.endswith(".gz") else raw
+                for number, line in whole(read(name, io.BufferedReader(file, _CHUNK)), name):
+                    rows += 1
+                    yield name, number, line
+        if self._spec.records is not None and rows != self._spec.records:
+            raise SourceError(
+                f"{self._prefix}, the {self._side}, has {rows} rows, and {self._spec.records} are declared.",
+                remedy="Have it exported again, or correct `records`.",
+            )
+
+    def _json(self, name: str, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+        line = line_maker(self._layout, self._side, self._spec.absent)
+        return read_json(name, file, line)
+
+    def _csv(self, name: str, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+        csv.field_size_limit(_FIELD_MOST)
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        reader = csv.reader(text, delimiter=self._spec.delimiter, strict=True)
+        line = line_maker(self._layout, self._side, self._spec.absent)
+        header = next(reader, None)
+        if header is None:
+            return
+        self._check_header(name, header)
+        width = len(header)
+        for row in reader:
+            if len(row) == width:
+                yield reader.line_num, line(dict(zip(header, row, strict=True)))
+            elif row:
+                what = f"{name}:{reader.line_num}: {len(row)} fields, and the header has {width}"
+                yield reader.line_num, unreadable(what)
+
+    def _check_header(self, name: str, header: Sequence[str]) -> None:
+        missing = [name for name in self._names() if name not in header]
+        if missing:
+            raise SourceError(
+                f"{name}, the {self._side}, has no column {missing[0]}; it has {', '.join(header)}.",
+                remedy=f"Name one of them in {self._side}.name of the column.",
+            )
+        twice = next((one for one in self._names() if header.count(one) > 1), None)
+        if twice is not None:
+            raise SourceError(f"{name}, the {self._side}, has two columns {twice}.", remedy="Rename one.")
+
+    def _names(self) -> list[str]:
+        return [column.name_in(self._side) for column in self._layout.columns]
+
+
+def whole(lines: Iterator[tuple[int, bytes]], name: str) -> Iterator[tuple[int, bytes]]:
+    """The same lines; SourceError where the object ends too early, or is not what its name says."""
+    try:
+        yield from lines
+    except EOFError as error:
+        raise SourceError(f"{name} is truncated: {error}.", remedy="Have it exported again.") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise SourceError(f"{name} is no whole gzip: {error}.", remedy="Have it exported again.") from error
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{name} is not UTF-8: {error}.", remedy="Export it as UTF-8.") from error
+    except csv.Error as error:
+        raise SourceError(
+            f"{name} is no CSV: {error}.", remedy="Correct the delimiter or the file."
+        ) from error
+
+
+def read_json(
+    name: str, file: IO[bytes], line: Callable[[Mapping[str, Any]], bytes]
+) -> Iterator[tuple[int, bytes]]:
+    """The canonical lines of a file of JSON Lines with their numbers; what is no object is unreadable."""
+    decode = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant).decode
+    for number, raw in enumerate(file, 1):
+        try:
+            document = decode(raw.decode())
+            if type(document) is dict:
+                yield number, line(document)
+                continue
+            what = "no JSON object"
+        except (ValueError, RecursionError) as error:
+            if raw.isspace():
+                continue
+            what = f"no JSON: {getattr(error, 'msg', error)}"
+        # A line that is cut off is named too: the export may have been truncated.
+        cut = "" if raw.endswith(b"\n") else ", and it is the last and has no newline: truncated?"
+        yield number, unreadable(f"{name}:{number}: {what}{cut}")
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,151 @@
+"""How one run stands: the run, its 8 counter items, its tasks and the partitions that these hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trueup.artifacts import Artifacts
+from trueup.clock import Clock
+from trueup.ledger import Ledger
+from trueup.model.ledger import Counts, PartitionItem, Run, TaskItem
+from trueup.model.plan import Plan
+from trueup.model.states import Phase, RunStatus
+from trueup.model.view import Eta, RunDetail, RunView, Spending, TaskView
+from trueup.planning.estimate import spent
+from trueup.watching.progress import Standing
+
+
+def view(run: Run) -> RunView:
+    """A run as lists show it."""
+    return RunView(
+        run_id=run.run_id,
+        job=run.job,
+        status=run.status,
+        goal=run.goal,
+        reason=run.reason,
+        requester=run.requester,
+        created_at=run.created_at,
+        window=str(run.window),
+        dry_run=run.dry_run,
+        partitions=run.partitions if run.is_planned else None,
+        generation=run.generation,
+        launches=run.launches,
+        target=run.target,
+        guard=run.guard,
+        comment=run.request.comment if run.request else "",
+    )
+
+
+class Watch:
+    """Looks at runs."""
+
+    def __init__(self, ledger: Ledger, artifacts: Artifacts, clock: Clock) -> None:
+        self._ledger = ledger
+        self._artifacts = artifacts
+        self._clock = clock
+
+    def status(self, run_id: str) -> RunDetail:
+        """How a run stands. Raises NotFound, StoreUnavailable."""
+        run = self._ledger.runs.get(run_id)
+        counts = self._ledger.verdicts.counts_by_phase(run_id)
+        tasks = list(self._ledger.tasks.of(run_id))
+        phase = current_phase(run, counts)
+        plan = self._artifacts.plan_of(run) if run.is_planned else None
+        standing = self._standing(run, plan, phase, counts, tasks)
+        by_partitions, by_work = standing.progress()
+        here = standing.counts
+        return RunDetail(
+            run=view(run),
+            phase=phase,
+            partitions=by_partitions,
+            work=by_work,
+            by_state={status: tally.partitions for status, tally in here.by_state.items()},
+            records=here.tally().records,
+            replayed=here.tally().replayed,
+            records_per_second=round(sum(task.records_per_second for task in tasks), 1),
+            eta=standing.eta() if run.status is RunStatus.RUNNING else _no_eta(run),
+            tasks=[_task(task, standing) for task in tasks],
+            waits_for=_waits_for(run, tasks),
+            spending=self._spending(run, plan, standing),
+            plan_sha256=run.plan_sha256,
+        )
+
+    def _standing(
+        self,
+        run: Run,
+        plan: Plan | None,
+        phase: Phase,
+        counts: Mapping[Phase, Counts],
+        tasks: list[TaskItem],
+    ) -> Standing:
+        now = self._clock.now()
+        alive = sum((now - task.registered_at).total_seconds() for task in tasks)
+        stopped = next(iter(counts.values())).task_seconds if counts else 0
+        here = [task for task in tasks if task.phase is phase]
+        expected = run.expected(phase)
+        return Standing(
+            counts=counts.get(phase, Counts()),
+            before=Counts.together(counts[one] for one in counts if one is not phase),
+            task_seconds=stopped + alive,
+            tasks=here,
+            held=self._held(run, phase, here),
+            partitions=expected,
+            # Of a sample only the number is known: its partitions count as average ones.
+            total_work=plan.total_weight * expected / plan.partition_count if plan else 0.0,
+            now=now,
+        )
+
+    def _held(self, run: Run, phase: Phase, tasks: list[TaskItem]) -> dict[str, PartitionItem]:
+        ids = [task.partition for task in tasks if task.partition]
+        return self._ledger.partitions.get_many(run.run_id, phase, ids) if ids else {}
+
+    def _spending(self, run: Run, plan: Plan | None, standing: Standing) -> Spending:
+        if plan is None:
+            return Spending(dollars=0.0, basis="nothing was launched yet")
+        estimate = self._artifacts.estimate(run.run_id)
+        dollars = spent(plan.job.task, run.launches, round(standing.task_seconds))
+        return Spending(
+            dollars=round(dollars, 4),
+            estimated=estimate.dollars if estimate else None,
+            basis=f"{run.launches:,} launches and {standing.task_seconds:,.0f} s of tasks, at list prices",
+        )
+
+
+def current_phase(run: Run, counts: Mapping[Phase, Counts]) -> Phase:
+    """The first phase that is not complete; of a run that is through, the last."""
+    for phase in run.phases:
+        if not run.is_planned or counts.get(phase, Counts()).tally().partitions < run.expected(phase):
+            return phase
+    return run.phases[-1]
+
+
+def _task(task: TaskItem, standing: Standing) -> TaskView:
+    share = standing.share(task) if task in standing.tasks else None
+    return TaskView(
+        phase=task.phase,
+        slice_id=task.slice_id,
+        launch=task.launch,
+        task=task.task,
+        registered_at=task.registered_at,
+        beat_at=task.beat_at,
+        partition=task.partition,
+        share=None if share is None else round(share, 3),
+        reported=task.reported,
+        records_per_second=task.records_per_second,
+        waiting=task.waiting,
+        straggler=standing.straggler(task),
+    )
+
+
+def _waits_for(run: Run, tasks: list[TaskItem]) -> str | None:
+    if run.status is RunStatus.PAUSED:
+        return f"a person to resume it; it keeps its window of {run.target}"
+    if run.status is RunStatus.STOPPING:
+        return f"{len(tasks)} tasks to be proved stopped" if tasks else "its end to be written"
+    if run.status is RunStatus.RUNNING and not tasks:
+        return "tasks to start" if run.is_planned else "its plan"
+    return None
+
+
+def _no_eta(run: Run) -> Eta:
+    return Eta(basis=f"the run is {run.status.value}")

@@ -1,0 +1,156 @@
+"""What people have on the joined stack: the signed API, the command line, and the report in a browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trueup.cli import main
+from trueup.local.flights import days
+from trueup.local.stack import Stack
+from trueup.local.stores import put_days
+from trueup.local.targets import FLIGHTS_BUCKET
+from trueup.model.report import Report
+
+pytestmark = pytest.mark.timeout(300)
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "samples" / "reports"
+
+
+@pytest.fixture
+def as_ann(up: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The environment of somebody with a user of their own."""
+    iam = up.client("iam")
+    iam.create_user(UserName="ann")
+    key = iam.create_access_key(UserName="ann")["AccessKey"]
+    for name, value in up.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key["AccessKeyId"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key["SecretAccessKey"])
+    monkeypatch.setenv("TRUEUP_API", up.api)
+    yield
+    iam.delete_access_key(UserName="ann", AccessKeyId=key["AccessKeyId"])
+    iam.delete_user(UserName="ann")
+
+
+def last_line(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> Any:
+    """The document that a command prints."""
+    assert code == main([*arguments, "--json"]), capsys.readouterr()
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_a_run_from_the_command_line_to_its_report(
+    up: Stack, as_ann: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    detail = last_line(capsys, "start", "steps", "--keys", "a,b", "--wait", "--every", "0.5")
+    run = detail["run"]
+    assert ("SUCCEEDED", "arn:aws:iam::000000000000:user/ann") == (run["status"], run["requester"])
+    assert (2, 1.0) == (detail["partitions"]["done"], detail["work"]["share"])
+    run_id = run["runId"]
+    page = tmp_path / "report.html"
+    report = last_line(capsys, "report", run_id, "--html", str(page))
+    assert (2, 10, 0) == (report["partitions"], report["records"]["read"], report["unclean"])
+    assert report["coldStarts"]["launches"] == len(report["timeLine"]) == report["launches"]
+    assert run_id in page.read_text(encoding="utf-8")
+    partitions = last_line(capsys, "partitions", run_id, "--state", "ACCEPTED")["partitions"]
+    assert ["item=a", "item=b"] == sorted(one["partitionId"] for one in partitions)
+    trail = last_line(capsys, "audit", run_id)["entries"]
+    assert "arn:aws:iam::000000000000:user/ann" == trail[0]["who"]
+    assert run_id in {one["runId"] for one in last_line(capsys, "status")["runs"]}
+    assert "steps" in {one["name"] for one in last_line(capsys, "jobs")["jobs"]}
+
+
+def test_the_commands_of_the_readme_work(up: Stack, as_ann: None, capsys: pytest.CaptureFixture[str]) -> None:
+    put_days(up.client("s3"), FLIGHTS_BUCKET, days())
+    section = (ROOT / "README.md").read_text().partition("## Start it, watch it, sign for it\n")[2]
+    commands = section.split("```")[1].replace("\\\n", " ").strip().splitlines()
+    assert 3 == len(commands)
+    for command in commands:
+        program, *arguments = command.split()
+        assert ".venv/bin/trueup" == program
+        assert 0 == main(arguments), capsys.readouterr()
+    assert "SUCCEEDED: 31 of 31 partitions" in capsys.readouterr().out
+
+
+def test_a_call_that_nobody_signed_is_refused(up: Stack) -> None:
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(f"{up.api}/jobs")  # noqa: S310 - the stack's own address
+
+
+# The report in a browser
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+# What the page looks like once it is laid out, told by a script that only the test adds to it.
+LOOK = """
+<pre id="told"></pre><script>
+const shown = [...document.querySelectorAll("h1, .end, .figures dd, caption, td, th, .facts dd")];
+document.getElementById("told").textContent = JSON.stringify({
+  ground: getComputedStyle(document.body).backgroundColor,
+  wide: document.documentElement.scrollWidth, window: innerWidth,
+  hidden: shown.filter(one => !one.getClientRects().length).map(one => one.textContent),
+  text: document.querySelector("main").innerText,
+  squares: document.querySelectorAll("svg [class^='s-']").length,
+});</script>"""
+
+
+def browse(page: Path, *, dark: bool, width: int) -> Any:
+    """What a browser makes of a page."""
+    assert BROWSER is not None
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},900", "--dump-dom"]
+    theme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+    home = {**os.environ, "HOME": str(page.parent)}
+    command = [BROWSER, *flags, theme, page.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=90, env=home)
+    return json.loads(unescape(done.stdout.partition('<pre id="told">')[2].partition("</pre>")[0]))
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here: apt-get install chromium")
+@pytest.mark.parametrize("name", ["went-well", "went-badly"])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 500], ids=["wide", "narrow"])
+def test_a_browser_shows_the_report_as_its_json_has_it(
+    tmp_path: Path, name: str, dark: bool, width: int
+) -> None:
+    report = Report.model_validate_json((SAMPLES / f"{name}.json").read_text(encoding="utf-8"))
+    page = tmp_path / "page.html"
+    page.write_text((SAMPLES / f"{name}.html").read_text(encoding="utf-8") + LOOK, encoding="utf-8")
+    seen = browse(page, dark=dark, width=width)
+    assert ("rgb(21, 23, 26)" if dark else "rgb(253, 253, 252)") == seen["ground"]
+    assert seen["wide"] <= seen["window"]
+    assert [] == seen["hidden"]
+    assert len(report.heat_map) + len(report.states) == seen["squares"]
+    figures = [
+        report.records.read,
+        report.records.written,
+        report.replayed,
+        report.throttled,
+        report.launches,
+    ]
+    for said in (report.run_id, report.status.value, *(f"{figure:,}" for figure in figures)):
+        assert said in seen["text"]
+    for one in [*report.skipped, *report.rejected.reasons]:
+        assert f"{one.reason}\t{one.records:,}" in seen["text"]
+    for trouble in report.troubles:
+        assert trouble.partition_id in seen["text"]
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here: apt-get install chromium")
+def test_the_report_can_be_printed(tmp_path: Path) -> None:
+    assert BROWSER is not None
+    printed = tmp_path / "report.pdf"
+    page = SAMPLES / "went-badly.html"
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--print-to-pdf={printed}"]
+    home = {**os.environ, "HOME": str(tmp_path)}
+    subprocess.run([BROWSER, *flags, page.as_uri()], capture_output=True, check=True, timeout=90, env=home)
+    assert printed.read_bytes().startswith(b"%PDF")
