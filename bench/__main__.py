@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import callbacks, contract, fan_out, imports, ledger, loops, packing, planning, throughput
+from bench import callbacks, contract, fan_out, imports, ledger, loops, packing, planning, status, throughput
 from bench.figures import ROOT, Figure
 
 Benchmark = Callable[[], Iterator[Figure]]
@@ -25,6 +25,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "ledger": ledger.measure,
     "contract": contract.measure,
     "packing": packing.measure,
+    "status": status.measure,
     "fan-out": fan_out.measure,
     "callbacks": callbacks.measure,
     "loops": loops.measure,

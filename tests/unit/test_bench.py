@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import callbacks, contract, fan_out, imports, ledger, loops, packing, planning, throughput
+from bench import callbacks, contract, fan_out, imports, ledger, loops, packing, planning, status, throughput
 from bench.__main__ import BENCHMARKS, main
 from bench.figures import Figure, middle, peak_bytes
 from moto import mock_aws
@@ -64,6 +64,13 @@ def test_each_benchmark_gives_figures_of_one_form(
         assert document["referenceValue"] > 0
 
 
+def test_status_is_measured_beside_one_read() -> None:
+    figure = status.in_memory(50)
+
+    check(figure.document())
+    assert ("status in memory", True) == (figure.name, figure.met)
+
+
 @mock_aws
 def test_checkpoints_are_written_to_a_dynamodb_too() -> None:
     figure = ledger.on_dynamodb("moto", client("dynamodb", endpoint=None), writes=20)
@@ -74,6 +81,7 @@ def test_checkpoints_are_written_to_a_dynamodb_too() -> None:
 
 def test_the_names_on_the_command_line_are_those_of_the_issue() -> None:
     of_runs = ["throughput", "planning", "import", "ledger", "contract", "packing"]
+    of_runs += ["status"]
     assert [*of_runs, "fan-out", "callbacks", "loops"] == list(BENCHMARKS)
 
 
