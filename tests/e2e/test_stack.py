@@ -11,7 +11,8 @@ import pytest
 from trueup.clock import SystemClock
 from trueup.errors import LocalStackError
 from trueup.jobfile import catalogue
-from trueup.local.stack import Stack, stack
+from trueup.local.aws import ministack
+from trueup.local.stack import SERVICES, Options, Stack, stack
 from trueup.model.request import Request
 from trueup.model.states import RunStatus
 from trueup.starting import Starter, execution_name
@@ -103,3 +104,12 @@ def test_a_definition_that_the_engine_does_not_implement_is_refused(
         stack(),
     ):
         pass
+
+
+def test_another_emulator_takes_the_place_of_ours_once() -> None:
+    with ministack(SERVICES) as aws:
+        with stack(Options(aws=aws, jobs=JOBS, scale=0.1)) as up:
+            assert aws == up.aws
+            assert RunStatus.SUCCEEDED == ended(up, start(up, "steps", keys=["a"])).status
+        with pytest.raises(LocalStackError, match="remove it or take an empty one"), stack(Options(aws=aws)):
+            pass

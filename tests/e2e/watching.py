@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -77,4 +78,6 @@ def nothing_is_left(folder: Path, seconds: float = 0.0) -> bool:
 
 def begin(*words: str) -> subprocess.Popen[str]:
     """Start the command line, its output to be read."""
+    # Children of a shell's background jobs are started deaf to Ctrl-C, and hand that on.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     return subprocess.Popen([str(TRUEUP), *words], stdout=subprocess.PIPE, text=True)

@@ -214,6 +214,19 @@ class World:
 
     # The arrows of the backfill machine.
 
+    def fan_out(self, execution: Execution) -> list[Child]:
+        """Step to where the fan-out has begun, and give its children, which have yet to begin."""
+        for _ in range(3):
+            self.step(execution)
+        return execution.children
+
+    def launched(self, execution: Execution) -> Child:
+        """Step to where the first child of the fan-out has launched its task, and give it."""
+        child = self.fan_out(execution)[0]
+        for _ in range(2):
+            self.step_child(child)
+        return child
+
     def step(self, execution: Execution) -> None:
         """The execution's next arrow."""
         if execution.status != "RUNNING":

@@ -8,7 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import callbacks, contract, fan_out, imports, ledger, loops, packing, planning, status, throughput
+from bench import (
+    callbacks,
+    contract,
+    fan_out,
+    imports,
+    ledger,
+    loops,
+    packing,
+    planning,
+    reconcile,
+    status,
+    throughput,
+)
 from bench.__main__ import BENCHMARKS, main
 from bench.figures import Figure, middle, peak_bytes
 from moto import mock_aws
@@ -50,6 +62,17 @@ def check(document: dict[str, Any]) -> None:
         ),
         pytest.param(lambda: callbacks.measure(executions=2), ["callbacks memory"], id="callbacks"),
         pytest.param(lambda: loops.measure(loops=2, rounds=2), ["loops"], id="loops"),
+        pytest.param(
+            lambda: reconcile.measure(rows=2_000, rounds=1),
+            [
+                "reconcile",
+                "reconcile floor",
+                "reconcile memory",
+                "reconcile memory, 30 % different",
+                "reconcile export",
+            ],
+            id="reconcile",
+        ),
     ],
 )
 def test_each_benchmark_gives_figures_of_one_form(
@@ -81,8 +104,8 @@ def test_checkpoints_are_written_to_a_dynamodb_too() -> None:
 
 def test_the_names_on_the_command_line_are_those_of_the_issue() -> None:
     of_runs = ["throughput", "planning", "import", "ledger", "contract", "packing"]
-    of_runs += ["status"]
-    assert [*of_runs, "fan-out", "callbacks", "loops"] == list(BENCHMARKS)
+    of_the_stack = ["status", "fan-out", "callbacks", "loops", "orchestration"]
+    assert [*of_runs, *of_the_stack, "reconcile"] == list(BENCHMARKS)
 
 
 @pytest.mark.parametrize(

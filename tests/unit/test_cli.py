@@ -16,35 +16,8 @@ from trueup.cli import main
 from trueup.cli.new import USED, class_name, module_name
 from trueup.errors import ArtifactMissing
 
-JOB = """\
-name: flights-summary
-class: flights:Summary
-parameters:
-  type: object
-  properties:
-    most: {type: integer}
-partitions:
-  by: date
-target:
-  name: summary
-  guard: none
-"""
-CODE = """\
-from trueup import Backfill
+from .cli_cases import CODE, JOB, contents
 
-class Summary(Backfill):
-    def read(self, part, after):
-        return iter(())
-    def write(self, rows, ctx):
-        raise AssertionError
-
-class Reader(Backfill):
-    def read(self, part, after):
-        return iter(())
-
-class Other:
-    pass
-"""
 VERSION = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["version"]
 WINDOW = ["--from", "2013-01-01", "--to", "2014-01-01"]
 
@@ -62,15 +35,6 @@ def write(folder, text, code=CODE):
     home.mkdir(parents=True)
     (home / "job.yaml").write_text(text, encoding="utf-8")
     (home / "flights.py").write_text(code, encoding="utf-8")
-
-
-def contents(folder):
-    """Every file below a folder with its bytes, but for what Python compiles."""
-    return {
-        path: path.read_bytes() if path.is_file() else None
-        for path in sorted(folder.rglob("*"))
-        if "__pycache__" not in path.parts
-    }
 
 
 def test_an_estimate_says_partitions_slices_and_dollars(project, capsys):
@@ -165,16 +129,16 @@ def test_bad_input_is_one_message_exit_2_and_nothing_created(project, capsys, ar
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("target:", "tarket:", "job.yaml:9: tarket: there is no such field. Did you mean `target`?"),
+        ("target:", "tarket:", "job.yaml:10: tarket: there is no such field. Did you mean `target`?"),
         (
             "guard: none",
             "guard: none\nbatch: {maximumSeconds: 60}",
-            "job.yaml:12: batch.maximumSeconds: a batch may take 60 s",
+            "job.yaml:13: batch.maximumSeconds: a batch may take 60 s",
         ),
         (
             "by: date",
             "by: date\n  timezone: Mars",
-            "job.yaml:9: partitions.timezone: there is no time zone 'Mars'.",
+            "job.yaml:10: partitions.timezone: there is no time zone 'Mars'.",
         ),
         ("flights:Summary", "flights:Sumary", "job.yaml:2: class: "),
         ("flights:Summary", "flihgts:Summary", "job.yaml:2: class: "),

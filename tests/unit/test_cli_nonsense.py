@@ -8,30 +8,9 @@ import pytest
 
 from trueup.cli import main
 
-JOB = """\
-name: orders
-class: orders:Orders
-parameters:
-  type: object
-  properties:
-    most: {type: integer}
-    price: {type: number}
-partitions:
-  by: date
-target:
-  name: orders
-  guard: none
-"""
-CODE = """\
-from trueup import Backfill
+from .cli_cases import CODE, JOB, contents
 
-class Orders(Backfill):
-    def read(self, part, after):
-        return iter(())
-    def write(self, rows, ctx):
-        raise AssertionError
-"""
-FILE = Path("containers/orders/job.yaml")
+FILE = Path("containers/flights/job.yaml")
 WINDOW = ["--from", "2013-01-01", "--to", "2013-02-01"]
 MOST = "most: {type: integer}"
 
@@ -42,20 +21,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     FILE.parent.mkdir(parents=True)
     FILE.write_text(JOB, encoding="utf-8")
-    (FILE.parent / "orders.py").write_text(CODE, encoding="utf-8")
+    (FILE.parent / "flights.py").write_text(CODE, encoding="utf-8")
     Path("folder").mkdir()
     Path("binary").write_bytes(bytes(range(256)))
     Path("large").write_bytes(b"2013-01-01\n" * 200_000)
     return tmp_path
-
-
-def contents(folder: Path) -> dict[Path, bytes | None]:
-    """Every file below a folder with its bytes, but for what Python compiles."""
-    return {
-        path: path.read_bytes() if path.is_file() else None
-        for path in sorted(folder.rglob("*"))
-        if "__pycache__" not in path.parts
-    }
 
 
 def refused(project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]) -> str:
@@ -80,7 +50,7 @@ JOB_FILES: dict[str, tuple[bytes, str]] = {
     "binary": (bytes(range(256)), ": it is not UTF-8 text. Save it as UTF-8."),
     "NUL": (b"name: a\0b\n", ":1: this is not YAML: special characters are not allowed"),
     "UTF-16": (JOB.encode("utf-16"), ": it is not UTF-8 text."),
-    "Latin-1": (changed("name: orders\n  guard", b"name: \xe4\n  guard"), ": it is not UTF-8 text."),
+    "Latin-1": (changed("name: summary\n  guard", b"name: \xe4\n  guard"), ": it is not UTF-8 text."),
     "empty": (b"", ":1: the file is empty. Write something into it."),
     "comments only": (b"# name: orders\n", ":1: the file is empty."),
     "a text": (b"orders\n", ":1: a job file is a mapping of fields. Begin with `name: my-job`."),
@@ -156,7 +126,7 @@ JOB_FILES: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize(("data", "message"), JOB_FILES.values(), ids=JOB_FILES)
 @pytest.mark.parametrize(
-    "command", [["validate"], ["estimate", "orders", *WINDOW]], ids=["validate", "estimate"]
+    "command", [["validate"], ["estimate", "flights-summary", *WINDOW]], ids=["validate", "estimate"]
 )
 def test_a_job_file_that_is_nonsense(
     project: Path, capsys: pytest.CaptureFixture[str], command: list[str], data: bytes, message: str
@@ -183,7 +153,7 @@ def test_a_job_file_that_is_nonsense(
         (["validate", "x" * 5_000], "cannot be a path: File name too long. Name a job file, or a folder."),
         (["validate", "/dev/zero"], "/dev/zero: it is larger than 262,144 bytes."),
         (["validate", "binary"], "binary: it is not UTF-8 text."),
-        (["new", "orders"], "is there already. Choose another name"),
+        (["new", "flights"], "is there already. Choose another name"),
         (["new", "x", "--in", "binary"], "the job cannot be written: "),
         (["demo", "--seed", "x"], "Invalid value for '--seed'"),
         (["demo", "all"], "Got unexpected extra argument"),
@@ -221,19 +191,22 @@ def test_arguments_that_are_nonsense(
         (["--keys", "@/dev/zero"], "--keys: /dev/zero cannot be read: it is larger than 1,048,576 bytes."),
         (["--keys", "@a\0b"], "--keys: a\0b cannot be read: embedded null byte."),
         ([*WINDOW, "--param", "most"], "--param: 'most' is not a parameter. Write it as name=value."),
-        ([*WINDOW, "--param", "moist=1"], "params.moist: orders has no such parameter. Did you mean `most`?"),
+        (
+            [*WINDOW, "--param", "moist=1"],
+            "params.moist: flights-summary has no such parameter. Did you mean `most`?",
+        ),
         ([*WINDOW, "--param", "most=1.5"], "params.most: 1.5 is not of type integer. Give an integer."),
         ([*WINDOW, "--param", "most=" + "[" * 100_000], "params.most: "),
         ([*WINDOW, "--param", "most=" + "9" * 5_000], "params.most: "),
         ([*WINDOW, "--param", "price=NaN"], 'params.price: "NaN" is not of type number. Give a number.'),
         ([*WINDOW, "--param", "price=1e999"], 'params.price: "1e999" is not of type number.'),
-        ([*WINDOW, "--jobs", "folder"], "no job is called 'orders'. There are no job files here."),
+        ([*WINDOW, "--jobs", "folder"], "no job is called 'flights-summary'. There are no job files here."),
     ],
 )
 def test_an_estimate_of_nonsense(
     project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    told = refused(project, capsys, ["estimate", "orders", *arguments])
+    told = refused(project, capsys, ["estimate", "flights-summary", *arguments])
     assert told.startswith(message)
     assert 1 == len(told.splitlines())
 
@@ -242,5 +215,5 @@ def test_a_reference_to_a_shared_part_and_its_default_are_fine(capsys: pytest.Ca
     text = JOB.replace(MOST, 'most: {$ref: "#/$defs/some~1number", default: 3}')
     FILE.write_text(text.replace("  type: object", "  type: object\n  $defs: {some/number: {type: integer}}"))
     assert 0 == main(["validate"])
-    assert 2 == main(["estimate", "orders", *WINDOW, "--param", "most=x"])
+    assert 2 == main(["estimate", "flights-summary", *WINDOW, "--param", "most=x"])
     assert 'params.most: "x" is not of type integer.' in capsys.readouterr().err

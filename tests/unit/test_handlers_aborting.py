@@ -47,11 +47,7 @@ def ready(here: World) -> tuple[Run, Execution, Child]:
     """A run whose first slice's task has left after its partition failed; nobody judged it."""
     run = here.ask(keys=ALL)
     execution = here.execution(run)
-    for _ in range(3):
-        here.step(execution)
-    child = execution.children[0]
-    for _ in range(2):
-        here.step_child(child)
+    child = here.launched(execution)
     assert child.task is not None
     while child.task.ended is None:
         child.task.step()
@@ -77,11 +73,7 @@ def test_a_slice_of_a_run_that_was_aborted_is_not_launched_again() -> None:
     here = world(FIRST_FAILURE, slices=1)
     run = here.ask(keys=ALL)
     execution = here.execution(run)
-    for _ in range(3):
-        here.step(execution)
-    (child,) = execution.children
-    for _ in range(2):
-        here.step_child(child)
+    child = here.launched(execution)
     task = child.task
     assert task is not None
     for _ in range(4):  # registered; a taken and reported as failed; b taken

@@ -21,11 +21,7 @@ def launched(**sections: Any) -> tuple[World, Child, FakeTask]:
     """A run with one slice, whose first launch has a task that has yet to begin."""
     here = World(job_of(), job_file(**sections))
     execution = here.execution(here.ask())
-    for _ in range(3):
-        here.step(execution)
-    (child,) = execution.children
-    for _ in range(2):
-        here.step_child(child)
+    child = here.launched(execution)
     assert child.task is not None
     return here, child, child.task
 

@@ -66,11 +66,7 @@ def test_how_every_launch_ended_is_on_the_trail_once() -> None:
     here = world()
     run = here.ask()
     execution = here.execution(run)
-    for _ in range(3):
-        here.step(execution)
-    (child,) = execution.children
-    for _ in range(2):
-        here.step_child(child)
+    child = here.launched(execution)
     here.hear(child, {"Error": "ECS.ThrottlingException", "Cause": "Rate exceeded"})
     here.step_child(child)
     here.clock.pass_(1)
@@ -181,8 +177,7 @@ def test_a_dispatch_that_moved_nothing_is_not_repeated() -> None:
     here = world()
     run = here.ask()
     execution = here.execution(run)
-    for _ in range(3):
-        here.step(execution)
+    here.fan_out(execution)
     execution.children = []  # The Map failed before any child began, say for want of a permission.
     here.play(execution)
     run = here.run(run.run_id)
@@ -194,8 +189,7 @@ def test_slices_with_unfinished_partitions_are_dispatched_again() -> None:
     here = world(limits={"max_concurrency": 3})
     run = here.ask()
     execution = here.execution(run)
-    for _ in range(3):
-        here.step(execution)
+    here.fan_out(execution)
     lost = execution.children.pop()  # A child that failed for ever, say for its history's length.
     assert lost.at == "take"
     here.play(execution)
@@ -245,11 +239,7 @@ def test_an_execution_that_is_redriven_after_the_end_changes_nothing() -> None:
     here = world()
     run = here.ask()
     execution = here.execution(run)
-    for _ in range(3):
-        here.step(execution)
-    (child,) = execution.children
-    for _ in range(2):
-        here.step_child(child)
+    here.launched(execution)
     here.abort(execution)
     here.close.handle(here.event(execution))
     assert RunStatus.ABORTED == here.run(run.run_id).status

@@ -15,11 +15,7 @@ def working() -> tuple[World, Run, Execution, Child, FakeTask]:
     here = World(job_of(), job_file())
     run = here.ask()
     execution = here.execution(run)
-    for _ in range(3):
-        here.step(execution)
-    (child,) = execution.children
-    for _ in range(2):
-        here.step_child(child)
+    child = here.launched(execution)
     assert child.task is not None
     task = child.task
     for _ in range(6):

@@ -82,6 +82,25 @@ def test_a_schedule_starts_one_run_for_each_time_however_often_it_is_delivered()
     assert ("schedule:nightly", "schedule/nightly/2026-07-06T01:00:00Z") == (run.requester, run.request_id)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("schedule", "n" * 41),
+        ("schedule", "night/ly"),
+        ("schedule", ""),
+        ("scheduledTime", "<aws.scheduler.scheduled-time>"),
+        ("scheduledTime", "today"),
+        ("scheduledTime", ""),
+        ("request", {}),
+    ],
+)
+def test_a_schedule_that_cannot_name_an_execution_creates_nothing(field: str, value: Any) -> None:
+    here = world()
+    with pytest.raises(RequestError, match="job" if field == "request" else field):
+        here.start.handle({**NIGHT, field: value})
+    assert [] == list(here.ledger.runs.unsettled())
+
+
 def test_a_run_that_has_ended_is_given_and_not_started_again() -> None:
     here = world()
     run = here.ask()

@@ -70,6 +70,14 @@ def working(here: World, execution: Execution, hook: Hook, code: CodeIdentity = 
     return name_partitions(job_of(partitions=hook), told, brief, here._tools(here._arn(), Control(), code))
 
 
+def trail(here: World, run: Run) -> list[tuple[str, object]]:
+    """How each naming task ended and what was decided, as the audit has it; in the order of the launches."""
+    told = [entry for entry in here.ledger.audit.of(run.run_id) if entry.subject.startswith("plan: launch ")]
+    assert {("trueup:plan", "launch-ended")} == {(entry.who, entry.verb) for entry in told}
+    told.sort(key=lambda entry: int(entry.subject.rpartition(" ")[2]))
+    return [(entry.why, entry.after) for entry in told]
+
+
 def test_a_run_is_planned_from_what_a_task_named_and_worked_to_its_end() -> None:
     here = world(abc)
     run, execution = begun(here)
@@ -183,6 +191,8 @@ def test_a_task_that_was_killed_is_followed_by_another_one() -> None:
     assert 4 == order(execution).launch
     here.play(execution)
     assert RunStatus.SUCCEEDED is here.run(run.run_id).status
+    killed = "exit code 137, stop code SpotInterruption, reason Essential container in task exited"
+    assert [(killed, "again")] * 3 + [("exit code 0", "done")] == trail(here, run)
 
 
 @pytest.mark.parametrize(
@@ -205,6 +215,7 @@ def test_tasks_that_leave_nothing_are_not_launched_for_ever(ended: Ended, launch
     run = here.run(run.run_id)
     assert (RunStatus.FAILED, launches) == (run.status, run.launches)
     assert f"No task could name the partitions in {launches} launches" in (run.reason or "")
+    assert ["again"] * (launches - 1) + ["failed"] == [answer for _, answer in trail(here, run)]
 
 
 def test_a_launch_that_is_over_can_name_nothing_any_more() -> None:
@@ -274,7 +285,7 @@ def test_what_is_deployed_meanwhile_changes_nothing() -> None:
     assert READ == here.artifacts.plan_of(here.run(run.run_id)).read_code
 
 
-@pytest.mark.parametrize("number", range(1, 9))
+@pytest.mark.parametrize("number", range(1, 12))
 def test_planning_may_die_anywhere_and_be_called_again(number: int) -> None:
     here = world(abc)
     run, execution = begun(here)
@@ -288,3 +299,4 @@ def test_planning_may_die_anywhere_and_be_called_again(number: int) -> None:
     here.table.dies_at = 0
     here.play(execution)
     assert (RunStatus.SUCCEEDED, 3) == (here.run(run.run_id).status, here.run(run.run_id).partitions)
+    assert [("exit code 0", "done")] == trail(here, run)

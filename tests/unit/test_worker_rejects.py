@@ -136,7 +136,7 @@ class Mute:
         ({"at": Odd()}, {"at": "<odd>"}),
         ({(1, 2): "tuple as a key"}, "{(1, 2): 'tuple as a key'}"),
         (float("nan"), "nan"),
-        (Mute(), "<Mute whose repr raises RuntimeError>"),
+        (Mute(), "a Mute whose repr cannot be had (RuntimeError)"),
         ("caf\udce9", "caf\udce9"),
     ],
 )

@@ -9,8 +9,7 @@ from typing import Any
 from trueup.exits import Exit
 from trueup.platform import Ended
 
-PLAN, NEXT = "Plan the run", "What next?"
-NAME = "Let the job name its partitions"
+PLAN, NEXT, NAME = "Plan the run", "What next?", "Let the job name its partitions"
 SETTLE, WORK = "Open or settle the phase", "Work the partitions"
 WAIT = "Wait until the tasks have stopped"
 NOBODY, OVER, FAILED = "Nobody can approve yet", "Run is over", "Run has failed"
@@ -33,7 +32,7 @@ SUCCEEDED, FAILS = "SUCCEEDED", "FAILED"
 
 @dataclass(frozen=True)
 class Case:
-    """`retried`: the visits that take more than one attempt. `heard`: what `accept` is told first."""
+    """`retried`: the visits that take more than one attempt. `heard`: what is told of its first task."""
 
     machine: str
     name: str
@@ -93,6 +92,13 @@ BACKFILL = (
     Case("backfill", "NeedsAnApprovalAfterRehearsing",
          (*PLANNED, *SETTLED, *WORKED, NOBODY), FAILS, "ApprovalMissing"),
     Case("backfill", "ServesAnEarlierGeneration", (*PLANNED, OVER)),
+    Case("backfill", "JobNamesItsPartitions",
+         (*NAMED, *PLANNED, *SETTLED, *WORKED, OVER), heard=Ended(exit_code=Exit.DONE)),
+    Case("backfill", "NamingFailsInPassing", (*NAMED, *PLANNED, *SETTLED, *WORKED, OVER),
+         retried=[(NAME, 6 + 1)], heard=Ended(exit_code=Exit.DONE)),
+    Case("backfill", "NamingFindsNoRoom", (*NAMED, *NAMED, *PLANNED, *SETTLED, *WORKED, OVER),
+         retried=[(NAME, 1 + 22)], heard=Ended(reason=NO_ROOM, launch_refused=True)),
+    Case("backfill", "NamingFails", (*NAMED, *NAMED, *PLANNED, *SETTLED, *WORKED, OVER), heard=stopped(70)),
     Case("backfill", "RunFails", (*PLANNED, *SETTLED, *WORKED, FAILED), FAILS, "RunFailed"),
     # A word that the machine does not know ends it: it never guesses.
     Case("backfill", "IsToldSomethingNew", (*PLANNED, FAILED), FAILS, "RunFailed"),
@@ -103,13 +109,6 @@ BACKFILL = (
     Case("backfill", "PlanNeverWorks",
          (PLAN,), FAILS, "Lambda.TooManyRequestsException", [(PLAN, 1 + 6)]),
     Case("backfill", "PlanIsWrong", (PLAN,), FAILS, "KeyError", [(PLAN, 1 + 6)]),
-    Case("backfill", "JobNamesItsPartitions", (*NAMED, *PLANNED, *SETTLED, *WORKED, OVER)),
-    Case("backfill", "NamingIsInterrupted", (*NAMED, *NAMED, *PLANNED, *SETTLED, *WORKED, OVER)),
-    Case("backfill", "NamingCannotWork", (*NAMED, *PLANNED, FAILED), FAILS, "RunFailed"),
-    Case("backfill", "NamingLaunchFailsInPassing",
-         (*NAMED, *PLANNED, *SETTLED, *WORKED, OVER), retried=[(NAME, 6 + 1)]),
-    Case("backfill", "NamingFindsNoRoom",
-         (*NAMED, *NAMED, *PLANNED, *SETTLED, *WORKED, OVER), retried=[(NAME, 1 + 22)]),
     Case("backfill", "SettleFailsInPassing",
          (*PLANNED, *SETTLED, *WORKED, OVER), retried=[(SETTLE, 6 + 1), (SETTLE, 4 + 1)]),
     Case("backfill", "SettleNeverWorks",

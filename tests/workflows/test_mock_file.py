@@ -15,6 +15,7 @@ from trueup.handling.moves import Position
 from trueup.local.stepfunctions.integrations import shapes
 from trueup.local.stepfunctions.mocking import MockConfiguration
 from trueup.local.stepfunctions.parsing import parse_definition
+from trueup.model.base import Value
 from trueup.model.naming import NamingOrder
 from trueup.naming import Tries
 
@@ -54,6 +55,7 @@ def returned(name: str) -> list[tuple[str, Any]]:
         ("Work the partitions", "stepfunctions", "describeExecution", None),
         ("Take a launch number", "dynamodb", "updateItem", None),
         # `.sync` gives the one task of its answer.
+        ("Let the job name its partitions", "ecs", "describeTasks", "tasks"),
         ("Run the task", "ecs", "describeTasks", "tasks"),
     ],
 )
@@ -67,21 +69,31 @@ def test_mocks_return_what_the_services_return(
         assert set(value) <= {key[:1].upper() + key[1:] for key in shape.members}, response
 
 
-def test_mocked_functions_answer_what_the_functions_answer() -> None:
-    for name in ("Plan the run", "Open or settle the phase"):
-        for response, value in returned(name):
-            told = value["Payload"]
-            if told["do"] == "name":
-                assert NamingOrder.model_validate(told["order"]).document() == told["order"]
-                assert Tries.model_validate(told["tries"]).document() == told["tries"]
-            elif "SomethingNew" not in response and told["do"] not in ("end", "fail"):
-                assert Position.model_validate(told["at"]).document() == told["at"]
-    answers = {value["Payload"]["answer"] for name, value in returned("Accept what it did")
-               if "SomethingNew" not in name}  # fmt: skip
-    assert {answer.value for answer in Answer} == answers
-    for _, value in returned("Accept what it did"):
-        told = value["Payload"]
-        assert (told["answer"] == Answer.AGAIN.value) == (told["seconds"] > 0)
+# What the functions' answers carry, by the models that read it again.
+CARRIED: dict[str, type[Value]] = {"at": Position, "order": NamingOrder, "tries": Tries}
+
+
+def answers(name: str) -> list[dict[str, Any]]:
+    """What the mocks of a function answer, but for what no function answers yet."""
+    return [value["Payload"] for response, value in returned(name) if "SomethingNew" not in response]
+
+
+@pytest.mark.parametrize("name", ["Plan the run", "Open or settle the phase"])
+def test_what_mocked_functions_hand_on_can_be_read_again(name: str) -> None:
+    for told in answers(name):
+        carried = {field: told[field] for field in CARRIED if field in told}
+        assert carried or told["do"] in ("end", "fail")
+        read = {field: CARRIED[field].model_validate(value).document() for field, value in carried.items()}
+        assert carried == read
+
+
+def test_accept_is_mocked_with_every_answer_that_it_gives() -> None:
+    told = answers("Accept what it did")
+    assert {answer.value for answer in Answer} == {one["answer"] for one in told}
+    assert {one["answer"] == Answer.AGAIN.value: one["seconds"] > 0 for one in told} == {
+        True: True,
+        False: False,
+    }
 
 
 def test_the_file_is_read_as_a_whole() -> None:

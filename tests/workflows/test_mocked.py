@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from trueup.handling.ends import ended_of
+from trueup.model.naming import NamingOrder
 from trueup.model.plan import TaskOrder
 
 from .definitions import SUBSTITUTIONS
 from .mocked import any_endpoint, run
-from .mocked_cases import ACCEPT, CASES, EXIT, NUMBER, ORDER, RUN, SETTLE, WORD, WORK, Case
+from .mocked_cases import ACCEPT, CASES, EXIT, NAME, NUMBER, ORDER, PLAN, RUN, SETTLE, WORD, WORK, Case
 
 BY_NAME = {str(case): case for case in CASES}
 
@@ -34,7 +35,8 @@ def test_a_case_goes_its_way(sfn: Any, case: Case) -> None:
     assert list(case.retried) == ran.retried
     assert (case.status, case.error) == (ran.status, ran.error)
     if case.heard:
-        assert case.heard == ended_of(ran.of(ACCEPT)[0].given["ended"])
+        told = next(visit.given["ended"] for visit in ran.visits if "ended" in visit.given)
+        assert case.heard == ended_of(told)
 
 
 def test_the_run_and_its_position_reach_settle_and_nothing_else(sfn: Any) -> None:
@@ -54,6 +56,15 @@ def test_each_fan_out_has_the_name_and_the_input_that_it_was_given(sfn: Any) -> 
     assert ["flights-1-1-apply-1", "flights-1-1-apply-2"] == [call["Name"] for call in calls]
     assert {SUBSTITUTIONS["Partitions"]} == {call["StateMachineArn"] for call in calls}
     assert [{"order": {"runId": "flights-1"}, "maxConcurrency": 2}] * 2 == [call["Input"] for call in calls]
+
+
+def test_the_task_that_names_partitions_has_its_order_and_the_next_plan_what_was_told(sfn: Any) -> None:
+    ran = play(sfn, BY_NAME["backfill-NamingFails"])
+    launched = [call for visit in ran.of(NAME) for call in visit.calls]
+    orders = [NamingOrder.model_validate_json(environment(call)["TRUEUP_NAMING"]) for call in launched]
+    assert [1, 2] == [order.launch for order in orders]
+    planned = [visit.given["told"]["next"] for visit in ran.of(PLAN)[1:]]
+    assert [1, 2] == [told["order"]["launch"] for told in planned]
 
 
 def test_the_number_is_asked_of_the_open_run_of_this_generation(sfn: Any) -> None:

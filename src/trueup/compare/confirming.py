@@ -47,6 +47,9 @@ def _looked_at(
     candidates: Iterable[Finding], truth: Rows, target: Rows, layout: Layout, as_of: datetime | None
 ) -> Iterator[Finding]:
     keys = sorted({one.key for one in candidates if one.key is not None}, key=layout.order_of_key)
-    ours, theirs = (in_blocks(line for key in keys for line in rows.get(key, ())) for rows in (truth, target))
-    for step in compare(ours, theirs, layout, as_of=as_of):
+    for step in compare(_blocks(keys, truth), _blocks(keys, target), layout, as_of=as_of):
         yield from step.findings
+
+
+def _blocks(keys: Sequence[Key], rows: Rows) -> Iterator[bytes]:
+    return in_blocks(line for key in keys for line in rows.get(key, ()))

@@ -99,17 +99,14 @@ class Layout:
         return list(map(part, fields))
 
     def within(self, span: Span) -> Callable[[Order], bool]:
-        """Whether a key is in a span."""
+        """Whether a key is in a span, whose bounds may be the first columns of a key only."""
+        bounds = ((operator.ge, span.low), (operator.lt, span.high), (operator.gt, span.after))
         tests = [
-            (before, self.order_of_key(bound))
-            for before, bound in (
-                (operator.ge, span.low),
-                (operator.lt, span.high),
-                (operator.gt, span.after),
-            )
-            if bound is not None
+            (holds, self.order_of_key(bound), len(bound)) for holds, bound in bounds if bound is not None
         ]
-        return lambda key: all(holds(key, bound) for holds, bound in tests)
+        if len(self.key) == 1:
+            return lambda key: all(holds(key, bound) for holds, bound, _ in tests)
+        return lambda key: all(holds(key[:width], bound) for holds, bound, width in tests)
 
     def why_unkeyed(self, line: bytes) -> str:
         """What is wrong with the key of a line that has none, without its values."""

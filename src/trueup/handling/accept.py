@@ -8,8 +8,7 @@ from typing import Any
 
 from trueup.accepting import Acceptance, Answer, Launch, over
 from trueup.artifacts import Artifacts
-from trueup.exits import Exit
-from trueup.handling.ends import ended_of
+from trueup.handling.ends import ended_of, told
 from trueup.ledger import Ledger
 from trueup.model.plan import Slice
 from trueup.model.states import Phase
@@ -80,10 +79,3 @@ def _launch(event: Mapping[str, Any]) -> Launch:
 def subject(launch: Launch) -> str:
     """What the trail calls a launch."""
     return f"{launch.phase.value}: slice {launch.slice.slice_id}, launch {launch.launch}"
-
-
-def told(ended: Ended) -> str:
-    """How a launch ended, as the trail and the report say it."""
-    if ended.launch_refused:
-        return f"the launch was refused: {ended.reason}"
-    return "exit code 0" if ended == Ended(exit_code=Exit.DONE) else str(ended)

@@ -38,6 +38,13 @@ def ended_of(left: Mapping[str, Any]) -> Ended:
     return Ended(reason=reason)
 
 
+def told(ended: Ended) -> str:
+    """The end of a launch as the trail has it."""
+    if ended.launch_refused:
+        return f"the launch was refused: {ended.reason}"
+    return "exit code 0" if ended == Ended(exit_code=Exit.DONE) else str(ended)
+
+
 def _of_task(task: Mapping[str, Any], cause: str) -> Ended:
     """From the task's description, as `.sync` gives it: PascalCase keys, one container."""
     container: Mapping[str, Any] = next(iter(task.get("Containers") or []), {})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueup.errors import RequestError, RunClosed
-from trueup.handling.ends import ended_of
+from trueup.handling.ends import ended_of, told
 from trueup.handling.moves import Move, beginning, enter, leave, name, settle
 from trueup.handling.tasks import Tasks
 from trueup.jobfile import find
@@ -16,9 +16,9 @@ from trueup.model.job import JobFile
 from trueup.model.ledger import Run
 from trueup.model.naming import Brief, Named
 from trueup.model.plan import Plan
-from trueup.model.states import RunStatus
+from trueup.model.states import Phase, RunStatus
 from trueup.naming import Naming, Tries
-from trueup.platform import Definitions
+from trueup.platform import Definitions, Ended
 from trueup.starting import Code, Starter
 
 PLANNER = "trueup:plan"
@@ -67,14 +67,31 @@ class Planning:
     def _by_its_own_code(self, run: Run, job: JobFile, event: Mapping[str, Any]) -> Move:
         brief = self.naming.brief(run, self._brief(run, job))
         tries = Tries()
-        told = (event.get("told") or {}).get("next", {})
-        if told.get("do") == "name":
-            named = self.naming.named(run, told["order"]["launch"])
+        before = (event.get("told") or {}).get("next", {})
+        if before.get("do") == "name":
+            named, tries = self._ended(run, before, ended_of(event["ended"]))
             if named is not None:
                 return self._planned(run, brief, named)
-            tries = Tries.model_validate(told["tries"]).after(ended_of(event["ended"]))
         task = self.tasks.input(brief.job, brief.read_code)
         return name(self.naming.order(run, brief), task, tries)
+
+    def _ended(self, run: Run, before: Mapping[str, Any], ended: Ended) -> tuple[Named | None, Tries]:
+        """What the task that was asked for left, and the tries so far; its end is on the trail, once."""
+        launch, tries = before["order"]["launch"], Tries.model_validate(before["tries"])
+        try:
+            named = self.naming.named(run, launch)
+            tries = tries if named else tries.after(ended)
+        except RequestError:
+            self._tell(run, launch, ended, "failed")
+            raise
+        self._tell(run, launch, ended, "done" if named else "again")
+        return named, tries
+
+    def _tell(self, run: Run, launch: int, ended: Ended, answer: str) -> None:
+        subject = f"{Phase.PLAN.value}: launch {launch}"
+        self.ledger.audit.launch_ended(
+            run.run_id, launch, subject=subject, how=told(ended), answer=answer, who=PLANNER
+        )
 
     def _planned(self, run: Run, brief: Brief, named: Named) -> Move:
         code = Code(read=brief.read_code, write=brief.write_code)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trueup.errors import RequestError
 from trueup.ledger import Ledger, keys
 from trueup.model.job import JobFile
 from trueup.model.ledger import Run
@@ -13,6 +15,10 @@ from trueup.model.states import RunStatus
 from trueup.platform import Executions
 from trueup.requests import check_request
 from trueup.starting import Starter
+
+# A run that is named otherwise would be created and could never be executed.
+_SCHEDULE = re.compile(r"[A-Za-z0-9._-]{1,40}")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +31,7 @@ class Starting:
     jobs: Mapping[str, JobFile]
 
     def handle(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Start the run of a request, or of `{schedule, scheduledTime, request}`.
+        """Start the run of a request, or of `{schedule, scheduledTime, request}` with the time in UTC.
 
         Raises RequestError; then nothing was created. Raises StoreUnavailable: ask again.
         """
@@ -39,9 +45,9 @@ class Starting:
 
     def _scheduled(self, event: Mapping[str, Any]) -> Run:
         # Scheduler delivers at least once, so the time that it was scheduled for is the run's identity.
-        schedule, at = str(event["schedule"]), str(event["scheduledTime"])
+        schedule, at = _named(event["schedule"]), _timed(event.get("scheduledTime"))
         who = {"requestId": f"schedule/{schedule}/{at}", "requester": f"schedule:{schedule}"}
-        job, request, _ = check_request({**event["request"], **who}, self.jobs)
+        job, request, _ = check_request({**event.get("request", {}), **who}, self.jobs)
         run_id = f"{schedule}-{at.replace(':', '')}"
         return self.starter.create(job, request, run_id=run_id, asked=keys.schedule(schedule, at))
 
@@ -50,3 +56,24 @@ def start_execution(run: Run, executions: Executions) -> None:
     """Start the execution that serves an open run, under its own name and with its stored input."""
     if run.status is RunStatus.RUNNING and run.execution:
         executions.start(run.execution, run.execution_input)
+
+
+def _named(schedule: object) -> str:
+    """A schedule's name, which its runs and their executions are named after."""
+    if isinstance(schedule, str) and _SCHEDULE.fullmatch(schedule):
+        return schedule
+    raise RequestError(
+        f"{schedule!r} cannot name a run.",
+        remedy="Use at most 40 letters, digits, dots, dashes and underscores.",
+        field="schedule",
+    )
+
+
+def _timed(at: object) -> str:
+    if isinstance(at, str) and _TIME.fullmatch(at):
+        return at
+    raise RequestError(
+        f"{at!r} is no time such as 2026-07-06T01:00:00Z.",
+        remedy="Let Scheduler fill in <aws.scheduler.scheduled-time>.",
+        field="scheduledTime",
+    )

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from trueup.clock import Clock
 from trueup.ledger import keys
 from trueup.ledger.table import Clause, Table, TransactionFailed, Write
+from trueup.model.base import cut
 from trueup.model.ledger import AuditEntry
+from trueup.model.result import LONGEST_MESSAGE
 
 
 class Audit:
@@ -31,6 +33,7 @@ class Audit:
     ) -> Write:
         """The write that belongs into the verb's own transaction."""
         at = self._clock.now()
+        why = cut(why, LONGEST_MESSAGE)
         entry = AuditEntry(at=at, who=who, verb=verb, subject=subject, why=why, before=before, after=after)
         return Write(
             keys.audit(run_id, at, self._unique()),
@@ -38,11 +41,11 @@ class Audit:
             clauses=(Clause("the audit entry is new", "at", "absent"),),
         )
 
-    def launch_ended(self, run_id: str, launch: int, *, subject: str, how: str, answer: str) -> None:
+    def launch_ended(
+        self, run_id: str, launch: int, *, subject: str, how: str, answer: str, who: str = "trueup:accept"
+    ) -> None:
         """Tell how a launch ended and what was decided, once: the first to tell it is believed."""
-        entry = self.entry(
-            run_id, who="trueup:accept", verb="launch-ended", subject=subject, why=how, after=answer
-        )
+        entry = self.entry(run_id, who=who, verb="launch-ended", subject=subject, why=how, after=answer)
         untold = Clause("the end was not told before", "answer", "absent")
         told = {"launch": launch, "answer": answer, "how": how}
         mark = Write(keys.ended(run_id, launch), sets=told, clauses=(untold,))

@@ -9,8 +9,9 @@ from trueup.errors import NotFound, RequestError, RunClosed, Stale
 from trueup.ledger import keys
 from trueup.ledger.audit import Audit
 from trueup.ledger.table import Clause, ConditionFailed, Key, Table, TransactionFailed, Write
-from trueup.model.base import canonical, sha256
+from trueup.model.base import canonical, cut, sha256
 from trueup.model.ledger import Run
+from trueup.model.result import LONGEST_MESSAGE
 from trueup.model.states import RUN_ENDS, RunStatus, run_may_become
 
 NEVER_EXISTED = Clause("the run is new", "runId", "absent")
@@ -176,7 +177,7 @@ class Runs:
             )
         if run.status is not RunStatus.RUNNING:
             return self._stopped_before(run, goal)
-        closed_now = {"status": RunStatus.STOPPING, "goal": goal, "reason": why}
+        closed_now = {"status": RunStatus.STOPPING, "goal": goal, "reason": cut(why, LONGEST_MESSAGE)}
         after = run.model_copy(update={**closed_now, "open_seconds": int(run.open_for(self._clock.now()))})
         self._change(run, after, who=who, verb=f"stop:{goal.value.lower()}", why=why)
         return after

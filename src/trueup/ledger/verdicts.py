@@ -14,9 +14,10 @@ from trueup.ledger.counting import count, follow, row_of, tally
 from trueup.ledger.partitions import instant, read
 from trueup.ledger.table import MAX_TRANSACTION, Clause, ConditionFailed, Table, TransactionFailed, Write
 from trueup.model import states
+from trueup.model.base import cut
 from trueup.model.counters import Counters
 from trueup.model.ledger import Counts, PartitionItem
-from trueup.model.result import PartitionError
+from trueup.model.result import LONGEST_MESSAGE, PartitionError
 from trueup.model.states import PartitionStatus, Phase
 
 # DynamoDB takes 4 MB of items a transaction. Ours are measured as JSON, which is about as long.
@@ -239,7 +240,7 @@ def _again(item: PartitionItem) -> dict[str, Any]:
 
 
 def _left_out(why: str) -> Callable[[PartitionItem], dict[str, Any]]:
-    return lambda item: {"status": _P.SKIPPED.value, "reason": why}
+    return lambda item: {"status": _P.SKIPPED.value, "reason": cut(why, LONGEST_MESSAGE)}
 
 
 def _without_those_that_arrived(

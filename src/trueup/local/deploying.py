@@ -136,7 +136,8 @@ def make_tasks(connect: Connect, deployed: Deployed, ecs: Ecs, own: Any) -> None
     for arn in deployed.of_type("AWS::ECS::TaskDefinition"):
         told = kept.describe_task_definition(taskDefinition=arn, include=["TAGS"])
         definition = told["taskDefinition"]
-        definition["registeredAt"] = definition["registeredAt"].timestamp()
+        if "registeredAt" in definition:
+            definition["registeredAt"] = definition["registeredAt"].timestamp()
         ecs.take_over(definition, told.get("tags"))
 
 

@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from botocore.exceptions import ClientError
 
 from trueup.artifacts import Artifacts
 from trueup.artifacts.s3 import S3Store
+from trueup.errors import LocalStackError
 from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable
 from trueup.local import ecs as local_ecs
@@ -31,7 +33,7 @@ from trueup.local.job_tasks import JobFolder, find_jobs, images_of, register
 from trueup.local.packaging import project, read_template
 from trueup.local.postgres import postgres
 from trueup.local.serving import listen, url_of
-from trueup.local.stepfunctions import stepfunctions
+from trueup.local.stepfunctions import Calls, stepfunctions
 from trueup.local.targets import make_targets
 
 NAME = "trueup"
@@ -39,7 +41,7 @@ CLUSTER = NAME
 """The template calls the cluster as the stack."""
 SERVICES = (
     "apigateway", "cloudformation", "cloudwatch", "dynamodb", "ecs", "events", "iam", "lambda", "logs", "s3",
-    "scheduler", "secretsmanager", "stepfunctions", "sts",
+    "scheduler", "secretsmanager", "sns", "sqs", "stepfunctions", "sts",
 )  # fmt: skip
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -63,6 +65,8 @@ class Options:
     aws: str | None = None
     jobs: Path | None = None
     faults: Faults = field(default_factory=NoFaults)
+    between: Callable[[Calls], Calls] | None = None
+    """Stands between the machines and the services that they call: for calls that go wrong on purpose."""
     scale: float = 1.0
     timeouts: float = 1.0
     heartbeat_seconds: int = 15
@@ -70,15 +74,16 @@ class Options:
     task_environment: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stack:
-    """A stack that is up."""
+    """A stack that is up. Any thread may use it."""
 
     aws: str
     stepfunctions: str
     ecs: Ecs
     dsn: str
     deployed: Deployed
+    _clients: dict[str, Any] = field(default_factory=dict)
 
     @property
     def table(self) -> str:
@@ -96,20 +101,22 @@ class Stack:
         (api,) = self.deployed.of_type("AWS::ApiGatewayV2::Api")
         return f"{self.aws}/_aws/execute-api/{api}/$default"
 
-    @property
+    @cached_property
     def ledger(self) -> Ledger:
         """The ledger."""
         return Ledger(DynamoTable(self.client("dynamodb"), self.table))
 
-    @property
+    @cached_property
     def artifacts(self) -> Artifacts:
         """The runs' objects."""
         return Artifacts(S3Store(self.client("s3"), self.bucket))
 
     def client(self, service: str) -> Any:
-        """A boto3 client of a service, at whoever serves it."""
-        own = {"ecs": self.ecs.endpoint, "stepfunctions": self.stepfunctions}
-        return client(service, own.get(service, self.aws))
+        """A boto3 client of a service, at whoever serves it: the same one each time."""
+        if service not in self._clients:
+            own = {"ecs": self.ecs.endpoint, "stepfunctions": self.stepfunctions}
+            self._clients[service] = client(service, own.get(service, self.aws))
+        return self._clients[service]
 
     def invoke(self, function: str, event: Mapping[str, Any]) -> Any:
         """Call one of the functions: `start`, `sweep`, … Gives its answer, or `{errorType, errorMessage}`."""
@@ -139,7 +146,13 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
         ecs = ups.enter_context(local_ecs.serve(_ecs_options(options, aws, url_of(machines), jobs)))
         endpoints = {"*": aws, "events": aws, "ecs": ecs.endpoint}
         engine = ups.enter_context(
-            stepfunctions(endpoints, listening=machines, scale=options.scale, timeouts=options.timeouts)
+            stepfunctions(
+                endpoints,
+                listening=machines,
+                scale=options.scale,
+                timeouts=options.timeouts,
+                between=options.between,
+            )
         )
         note("Deploying template.yaml …")
         connect = connector(aws)
@@ -178,7 +191,14 @@ def _deploy(
     declared = read_template(root)["Parameters"]
     images = {one.parameter: one.image for one in jobs.values() if one.parameter in declared}
     others = {"HeartbeatSeconds": str(options.heartbeat_seconds)}
-    parameters = _NETWORK | images | others | make_targets(connect, dsn)
+    try:
+        targets = make_targets(connect, dsn)
+    except ClientError as error:
+        raise LocalStackError(
+            f"The targets of the sample jobs could not be made: {error.response['Error']['Message']}",
+            remedy="Where a stack was deployed to this emulator before, remove it or take an empty one.",
+        ) from error
+    parameters = _NETWORK | images | others | targets
     return deploy(connect, root, NAME, parameters, {name: one.job for name, one in jobs.items()})
 
 

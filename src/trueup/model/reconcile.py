@@ -287,10 +287,7 @@ def reconciliation_problems(job: Reconciliation) -> Iterator[Problem]:
     yield from _key_problems(job, columns)
     yield from _version_problems(job, columns)
     if (job.target is None) != isinstance(job.invariant, Conservation):
-        yield (
-            "target",
-            "every invariant but `conservation` compares two sides: name the target, or leave it out",
-        )
+        yield "target", "conservation has one side, the truth, and every other invariant two: name those"
     yield from _figure_problems(job, columns)
 
 

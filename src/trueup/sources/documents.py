@@ -40,6 +40,9 @@ def _chosen(lines: Iterable[Placed], layout: Layout, span: Span, ordered: bool) 
     everything = span == Span()
     passed = span.after is None
     for name, number, line in lines:
+        if everything and b"\\" not in line:  # no mark: all parts of the key are values of their types
+            yield line
+            continue
         try:
             order = order_of(line)
         except ValueError:

@@ -163,23 +163,14 @@ def _copied(connection: psycopg.Connection[Any], statement: sql.Composed) -> Ite
     server = connection.pgconn
     _check(psycopg, server.exec_(statement.as_bytes(connection)), psycopg.pq.ExecStatus.COPY_OUT)
     rows, held, size = 0, [], 0
-    receive = server.get_copy_data
-    while True:
-        length, data = receive(1)
-        if length > 0:
-            held.append(data)
-            size += length
-            if size >= _BLOCK_BYTES:
-                rows += len(held)
-                yield b"".join(held)
-                held, size = [], 0
-        elif length == 0:
-            select.select([server.socket], [], [])
-            server.consume_input()
-        else:
-            break
+    for lines in _received(server):
+        rows += len(lines)
+        held.append(b"".join(lines))
+        size += len(held[-1])
+        if size >= _BLOCK_BYTES:
+            yield b"".join(held)
+            held, size = [], 0
     if held:
-        rows += len(held)
         yield b"".join(held)
     result: Any = server.get_result()
     _check(psycopg, result, psycopg.pq.ExecStatus.COMMAND_OK)
@@ -187,6 +178,27 @@ def _copied(connection: psycopg.Connection[Any], statement: sql.Composed) -> Ite
         pass
     if result.command_tuples != rows:
         raise SourceError(f"PostgreSQL sent {result.command_tuples} rows, and {rows} came.")
+
+
+def _received(server: Any) -> Iterator[list[Any]]:
+    """The lines of a COPY as they come, those that libpq has in its buffer at a time: some kilobytes.
+
+    Waiting is done here and not in libpq, so that other threads go on.
+    """
+    receive = server.get_copy_data
+    length = 0
+    while length >= 0:
+        lines: list[Any] = []
+        keep = lines.append
+        while (received := receive(1))[0] > 0:
+            keep(received[1])
+        length = received[0]
+        if lines:
+            yield lines
+        elif length == 0:
+            select.select([server.socket], [], [])
+        if length == 0:
+            server.consume_input()
 
 
 def _check(psycopg: Any, result: Any, status: Any) -> None:

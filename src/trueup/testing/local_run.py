@@ -13,7 +13,8 @@ from trueup.artifacts import Artifacts, Store
 from trueup.artifacts.store import MemoryStore
 from trueup.clock import Clock
 from trueup.errors import JobError, RunClosed, TrueupError
-from trueup.handling.accept import subject, told
+from trueup.handling.accept import subject
+from trueup.handling.ends import told
 from trueup.jobs import Backfill, Settings
 from trueup.ledger import Ledger
 from trueup.ledger.memory import MemoryTable

@@ -105,6 +105,21 @@ async def test_who_ignores_sigterm_is_killed_after_stop_timeout(given: dict[str,
 
 
 @on_a_loop
+async def test_a_host_that_fails_takes_its_task_without_a_word() -> None:
+    """Section 2.4: StopCode values."""
+    case = Case(cold_start=1)
+    task = await case.run()
+    assert not case.fargate.life(task.arn).crash()  # nothing runs yet, and nothing is noted
+    await case.clock.pass_(1)
+    assert case.fargate.life(task.arn).crash()
+    await settle()
+    assert task.stop is not None
+    assert ["SIGKILL"] == case.process.told
+    assert (137, StopCode.INFRASTRUCTURE) == (task.container.exit_code, task.stop.code)
+    assert "RUNNING" == case.statuses()[2]
+
+
+@on_a_loop
 async def test_the_first_reason_to_stop_stands() -> None:
     case = Case()
     case.launcher.obey = False

@@ -12,7 +12,9 @@ from trueup.local.ecs.tasks import MOVES, Status
 
 from .ecs_cases import Case, settle
 
-HAPPENINGS = st.sampled_from(["stop", "kill", "freeze", "thaw", "interrupt", "exit", "wait", "settle"])
+HAPPENINGS = st.sampled_from(
+    ["stop", "kill", "crash", "freeze", "thaw", "interrupt", "exit", "wait", "settle"]
+)
 
 
 @settings(max_examples=200, deadline=None)
@@ -43,7 +45,7 @@ async def _live(happenings: list[str], obeys: bool, cold_start: float, deprovisi
             await case.clock.pass_(2)
         elif happening == "settle":
             await settle()
-        elif happening in ("kill", "freeze", "thaw", "interrupt"):
+        elif happening in ("kill", "crash", "freeze", "thaw", "interrupt"):
             getattr(life, happening)()
         reasons += [task.stop] if task.stop else []
     case.fargate.stop(task, "at last")

@@ -153,6 +153,16 @@ def test_items_are_batched() -> None:
     assert [{"BatchInput": {"n": 9}, "Items": [1, 2]}, {"BatchInput": {"n": 9}, "Items": [3]}] == ran.output
 
 
+def test_a_batch_with_its_common_input_stays_within_its_bytes() -> None:
+    # [dg:input-output-itembatcher]
+    batcher = {"MaxInputBytesPerBatch": 60, "BatchInput": {"common": "x" * 10}}
+    ran = execute(distributed(("P", passing()), ItemBatcher=batcher), ["aaaa"] * 5)
+    assert [1, 1, 1, 1, 1] == [len(batch["Items"]) for batch in ran.output]
+    without = {"MaxInputBytesPerBatch": 60}
+    ran = execute(distributed(("P", passing()), ItemBatcher=without), ["aaaa"] * 9)
+    assert [6, 3] == [len(batch["Items"]) for batch in ran.output]
+
+
 def test_max_concurrency_bounds_the_children() -> None:
     slow = distributed(("W", {"Type": "Wait", "Seconds": 10}), MaxConcurrencyPath="$.n", ItemsPath="$.l")
     assert 40 == execute(slow, {"n": 3, "l": [0] * 10}).seconds

@@ -11,7 +11,7 @@ import pytest
 from trueup.local.stepfunctions.clock import Clock
 from trueup.local.stepfunctions.errors import ApiError
 
-from .harness import EPOCH, Services, World, endless, execute, machine, passing, play, ran, refuse
+from .harness import EPOCH, ROLE, Services, World, endless, execute, machine, passing, play, ran, refuse
 
 SLOW = machine(("W", {"Type": "Wait", "Seconds": 60}))
 
@@ -101,6 +101,19 @@ def test_an_update_does_not_reach_executions_under_way() -> None:
         return ran(execution).output, ran(second).output
 
     assert ("old", "new") == play(scene)
+
+
+def test_executions_go_on_when_their_machine_is_deleted() -> None:
+    async def scene(world: World) -> str:
+        execution = world.start(world.create(SLOW))
+        world.api("DeleteStateMachine", stateMachineArn=execution.origin.machine_arn)
+        assert "StateMachineDoesNotExist" == refused(
+            world, "DescribeStateMachine", stateMachineArn=execution.origin.machine_arn
+        )
+        await execution.ended()
+        return execution.status
+
+    assert "SUCCEEDED" == play(scene)
 
 
 def test_event_bridge_hears_of_the_start_and_the_end() -> None:
@@ -195,6 +208,25 @@ def test_creating_the_same_machine_twice_gives_it_and_another_of_its_name_is_ref
         assert "StateMachineTypeNotSupported" == refused(
             world, "CreateStateMachine", **{**body, "name": "n", "type": "EXPRESS"}
         )
+
+    play(scene)
+
+
+def test_another_role_or_other_tags_are_the_same_request_and_change_nothing() -> None:
+    # [botocore] CreateStateMachine: the idempotency check leaves roleArn and tags out.
+    async def scene(world: World) -> None:
+        arn = world.create(SLOW)
+        again = {
+            "name": "m",
+            "definition": json.dumps(SLOW),
+            "roleArn": "arn:aws:iam::000000000000:role/other",
+        }
+        tags = [{"key": "k", "value": "v"}]
+        assert arn == world.api("CreateStateMachine", **again, tags=tags)["stateMachineArn"]
+        assert ROLE == world.api("DescribeStateMachine", stateMachineArn=arn)["roleArn"]
+        assert [] == world.api("ListTagsForResource", resourceArn=arn)["tags"]
+        traced = {**again, "tracingConfiguration": {"enabled": True}}
+        assert "StateMachineAlreadyExists" == refused(world, "CreateStateMachine", **traced)
 
     play(scene)
 

@@ -22,9 +22,11 @@ def evaluate(text: str) -> object:
     ("expected", "text"),
     [
         (
-            "Hello Ada of null and [1,2,2,3]",
-            "States.Format('Hello {} of {} and {}', $.name, $.nothing, $.list)",
+            "Hello Ada of null and [1, 2, 2, 3] in {a=1}",
+            "States.Format('Hello {} of {} and {} in {}', $.name, $.nothing, $.list, $.object)",
         ),
+        (None, "States.StringToJson($.nothing)"),
+        (None, "States.StringToJson(' ')"),
         ("{} it's \\", r"States.Format('\{\} it\'s \\')"),
         ({"x": [1]}, "States.StringToJson($.text)"),
         ('{"a":1}', "States.JsonToString($.object)"),

@@ -31,6 +31,13 @@ def scope(data: object = DATA) -> Scope:
         ([2], "$.a[?(@.b > 1)].b"),
         (["x"], "$.a[?(@.c == 'x' && !(@.b == 2))].c"),
         ([{"b": 1}, {"b": 2}], "$.a[*]['b','missing']"),
+        (["x"], "$.a[?(@.c in ['x', 'z'])].c"),
+        (["y"], "$.a[?(@.b nin [1])].c"),
+        ([1, 2], "$.a[?(@.c size 1)].b"),
+        ([2], "$.a[?(@.c contains 'y')].b"),
+        ([], "$.a[?(@.c empty true)].b"),
+        (["x"], "$.a[?(@.c =~ /X/i)].c"),
+        (5, "$.['n']"),
         (2, "$.a.length()"),
         ("arn", "$$.Execution.Id"),
         (7, "$kept.deep[0]"),
@@ -44,6 +51,13 @@ def test_a_path_selects(expected: object, path: str) -> None:
 def test_an_indefinite_path_that_finds_nothing_gives_an_empty_list(path: str) -> None:
     # Recorded on AWS: test_json_path_array_wildcard_or_slice_with_no_input.
     assert parse_path(path).find(scope()) == []
+
+
+@pytest.mark.parametrize("function", ["sum", "avg", "min", "max"])
+def test_an_aggregate_finds_nothing(function: str) -> None:
+    # https://repost.aws/questions/QUYiQKP0XfThWEc_ahsMnLOA
+    with pytest.raises(EvaluationError, match="could not be found in the input"):
+        parse_template({"n.$": f"$.jobs.{function}()"}).render(scope({"jobs": [0, 1]}))
 
 
 def test_a_definite_path_that_finds_nothing_names_itself_the_field_and_the_input() -> None:

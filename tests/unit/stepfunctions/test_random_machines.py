@@ -128,8 +128,8 @@ def _placed(state: dict[str, Any], place: str, name: str) -> dict[str, Any]:
     placed, inside = dict(state), f"{place}{name}."
     if "Next" in state:
         placed["Next"] = f"{place}{state['Next']}"
-    if "Catch" in state:
-        placed["Catch"] = [{**entry, "Next": f"{place}{entry['Next']}"} for entry in state["Catch"]]
+    for field in {"Catch", "Choices"} & set(state):
+        placed[field] = [{**entry, "Next": f"{place}{entry['Next']}"} for entry in state[field]]
     if "ItemProcessor" in state:
         placed["ItemProcessor"] = named_apart(state["ItemProcessor"], inside)
     if "Branches" in state:
@@ -210,7 +210,7 @@ def check(execution: Execution) -> None:
 
 TROUBLE = re.compile("Failed|Aborted|TimedOut")
 PAIRS = {
-    "TaskScheduled": ("TaskSucceeded", "TaskFailed", "TaskTimedOut"),
+    "TaskScheduled": ("TaskSucceeded", "TaskFailed", "TaskSubmitFailed", "TaskTimedOut"),
     "MapIterationStarted": ("MapIterationSucceeded", "MapIterationFailed", "MapIterationAborted"),
     "MapRunStarted": ("MapRunSucceeded", "MapRunFailed", "MapRunAborted"),
     "MapStateStarted": ("MapStateSucceeded", "MapStateFailed"),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from trueup.local.stepfunctions.errors import ApiError
 from trueup.local.stepfunctions.integrations.port import ServiceFailure
 from trueup.local.stepfunctions.running.execution import Execution
 
-from .harness import Services, World, machine, passing, play, ran
+from .harness import Services, World, endless, machine, passing, play, ran
 
 SEND = {"Type": "Task", "Resource": "arn:aws:states:::sqs:sendMessage", "ResultPath": None}
 
@@ -97,8 +100,9 @@ def test_nested_states_go_on_where_they_were_stopped_from_outside() -> None:
 
 def test_what_was_too_much_as_a_whole_is_run_again_as_a_whole() -> None:
     queue = Once()
-    branch = machine(("S", send("s")), ("L", passing(Parameters={"x.$": "$.text"})))
-    parallel = {"Type": "Parallel", "Branches": [branch, branch]}
+    keep = passing(Parameters={"x.$": "$.text"})
+    branches = [machine((f"S{number}", send("s")), (f"L{number}", keep)) for number in range(2)]
+    parallel = {"Type": "Parallel", "Branches": branches}
 
     async def scene(world: World) -> str | None:
         execution = world.start(world.create(machine(("P", parallel))), {"text": "x" * 200_000})
@@ -121,3 +125,30 @@ def test_a_child_of_a_distributed_map_goes_on_within_its_parallel() -> None:
     assert ("SUCCEEDED", [[[1, 1]]]) == (execution.status, execution.output and execution.output.value)
     assert ["bad", "bad", "good"] == sorted(queue.sent)
     assert [1] == [run.redrive_count for run in execution.map_runs]
+
+
+@pytest.mark.parametrize(
+    ("status", "days"), [("REDRIVABLE", 13.9), ("NOT_REDRIVABLE", 14.1)], ids=["in time", "too late"]
+)
+def test_an_execution_can_be_redriven_for_14_days(status: str, days: float) -> None:
+    # aws-facts section 1.4 [dg:redrive-executions].
+    async def scene(world: World) -> str:
+        execution = world.start(world.create(machine(("F", {"Type": "Fail"}))))
+        await execution.ended()
+        await world.engine.clock.sleep(days * 86_400)
+        return str(world.api("DescribeExecution", executionArn=execution.arn)["redriveStatus"])
+
+    assert status == play(scene)
+
+
+def test_an_execution_with_too_many_events_cannot_be_redriven() -> None:
+    # aws-facts section 1.4: under 24,999 events.
+    async def scene(world: World) -> None:
+        execution = world.start(world.create(endless()))
+        await execution.ended()
+        told = world.api("DescribeExecution", executionArn=execution.arn)
+        assert ("FAILED", "NOT_REDRIVABLE") == (told["status"], told["redriveStatus"])
+        with pytest.raises(ApiError, match="ExecutionNotRedrivable"):
+            world.api("RedriveExecution", executionArn=execution.arn)
+
+    play(scene)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from trueup.local.stepfunctions.errors import ApiError
-from trueup.local.stepfunctions.integrations.port import ServiceFailure
 
 from .harness import Ran, Services, World, execute, machine, play, ran, refuse
 
@@ -333,51 +332,3 @@ def test_parameters_that_come_with_the_input_are_checked_when_the_task_starts() 
         'could not be used to start the Task: [The field "Nope" is not supported by Step Functions, '
         'The field "MessageBody" is required but was missing]'
     )
-
-
-def test_the_role_of_credentials_is_told_in_the_history() -> None:
-    role = "arn:aws:iam::111111111111:role/other"
-    services = Services(dynamodb_getItem=lambda _: {})
-    state = {**GET["States"]["T"], "Credentials": {"RoleArn.$": "$.role"}}
-    ran = execute(machine(("T", state)), {"role": role}, services)
-    assert {"roleArn": role} == ran.details("TaskScheduled")["taskCredentials"]
-
-
-PUT = optimized("events:putEvents", {"Entries": [{"Detail": {"a": 1}, "DetailType": "t", "Source": "s"}]})
-
-
-def test_events_carry_the_arns_of_the_execution_and_its_machine() -> None:
-    # [dg:connect-eventbridge]
-    services = Services(events_putEvents=lambda _: {"Entries": [{"EventId": "1"}], "FailedEntryCount": 0})
-    assert "SUCCEEDED" == execute(PUT, services=services).status
-    execution, states = services.called("events:putEvents")[0]["Entries"][0]["Resources"]
-    assert execution.startswith("arn:aws:states:us-east-1:000000000000:execution:m:")
-    assert "arn:aws:states:us-east-1:000000000000:stateMachine:m" == states
-
-
-def test_events_that_were_not_taken_fail_the_task() -> None:
-    # [dg:connect-eventbridge]
-    entry = {"ErrorCode": "MalformedDetail", "ErrorMessage": "Detail is malformed."}
-    services = Services(events_putEvents=lambda _: {"Entries": [entry], "FailedEntryCount": 1})
-    ran = execute(PUT, services=services)
-    assert "EventBridge.FailedEntry" == ran.error
-    assert {"Entries": [entry], "FailedEntryCount": 1} == json.loads(str(ran.cause))
-
-
-def test_lambda_invoke_gives_whatever_the_call_gave() -> None:
-    answer = {"Payload": b"{}", "StatusCode": 200, "ExecutedVersion": "3", "LogResult": "bG9n"}
-    call = optimized("lambda:invoke", {"FunctionName": "f", "LogType": "Tail"})
-    output = execute(call, services=Services(lambda_invoke=lambda _: answer)).output
-    assert ("3", "bG9n", {}) == (output["ExecutedVersion"], output["LogResult"], output["Payload"])
-
-
-def test_causes_of_s3_have_the_second_id_of_the_request() -> None:
-    def get(_: Any) -> Any:
-        raise ServiceFailure("NoSuchKey", "no key", status=404, request_id="r", extended_id="x")
-
-    call = task("arn:aws:states:::aws-sdk:s3:getObject", {"Bucket": "b", "Key": "k"})
-    ran = execute(call, services=Services(s3_getObject=get))
-    cause = (
-        "no key (Service: S3, Status Code: 404, Request ID: r, Extended Request ID: x) (SDK Attempt Count: 1)"
-    )
-    assert ("S3.NoSuchKeyException", cause) == (ran.error, ran.cause)

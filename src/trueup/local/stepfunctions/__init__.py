@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from trueup.local.stepfunctions.engine import Engine, Settings
+from trueup.local.stepfunctions.integrations.port import Answer, Calls, ServiceFailure
 from trueup.local.stepfunctions.server import DEFAULT_PORT, Options, run_in_thread, serve
 
 
@@ -38,4 +39,15 @@ def stepfunctions(
         yield url
 
 
-__all__ = ["DEFAULT_PORT", "Engine", "Options", "Settings", "run_in_thread", "serve", "stepfunctions"]
+__all__ = [
+    "Answer",
+    "Calls",
+    "DEFAULT_PORT",
+    "Engine",
+    "Options",
+    "ServiceFailure",
+    "Settings",
+    "run_in_thread",
+    "serve",
+    "stepfunctions",
+]

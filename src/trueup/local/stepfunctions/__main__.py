@@ -10,11 +10,14 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from trueup.local.stepfunctions.engine import DEFAULT_ACCOUNT, DEFAULT_REGION
 from trueup.local.stepfunctions.server import DEFAULT_PORT, Options, serve
+
+_NAMED = ("lambda", "dynamodb", "ecs", "sqs", "sns")
+"""Services whose endpoint Step Functions Local takes from a variable, and that machines can call here."""
 
 
 def parse(arguments: list[str]) -> Options:
@@ -38,8 +41,14 @@ def parse(arguments: list[str]) -> Options:
         scale=given.time_scale,
         timeouts=given.timeout_scale,
         mocks=Path(given.mocks) if given.mocks else None,
-        endpoints=dict(_pair(parser, text) for text in given.endpoint),
+        endpoints=_endpoints(environment) | dict(_pair(parser, text) for text in given.endpoint),
     )
+
+
+def _endpoints(environment: Mapping[str, str]) -> dict[str, str]:
+    """Those in Step Functions Local's variables: LAMBDA_ENDPOINT and its like."""
+    names = {service: f"{service.upper()}_ENDPOINT" for service in _NAMED}
+    return {service: environment[name] for service, name in names.items() if environment.get(name)}
 
 
 def _pair(parser: argparse.ArgumentParser, text: str) -> tuple[str, str]:

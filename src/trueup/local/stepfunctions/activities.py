@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from trueup.local.stepfunctions.clock import Clock
 from trueup.local.stepfunctions.errors import ApiError, StateError
+from trueup.local.stepfunctions.tags import tag
 from trueup.local.stepfunctions.tokens import Waiting
 from trueup.local.stepfunctions.values import Json
 
@@ -45,10 +46,17 @@ class Activities:
         self._prefix = f"arn:aws:states:{region}:{account}:activity:"
         self._by_arn: dict[str, Activity] = {}
 
-    def create(self, name: str) -> Activity:
-        """An activity; the one there is, when it was created before."""
+    def create(self, name: str, tags: Mapping[str, str] | None = None) -> Activity:
+        """An activity; the one there is, whatever its tags, when it was created before [botocore].
+
+        Raises ApiError.
+        """
         arn = self._prefix + name
-        return self._by_arn.setdefault(arn, Activity(arn, name, self._clock.now()))
+        if arn not in self._by_arn:
+            made = Activity(arn, name, self._clock.now())
+            tag(arn, made, tags or {})
+            self._by_arn[arn] = made
+        return self._by_arn[arn]
 
     def delete(self, arn: str) -> None:
         """Forget an activity."""

@@ -22,10 +22,10 @@ class Clock:
         self._epoch = epoch
 
     def now(self) -> float:
-        """Seconds since 1970."""
+        """Seconds since 1970, in whole milliseconds: finer times AWS does not tell."""
         if self._epoch is None:
-            return time.time()
-        return self._epoch + asyncio.get_running_loop().time()
+            return round(time.time(), 3)
+        return round(self._epoch + asyncio.get_running_loop().time(), 3)
 
     async def sleep(self, seconds: float) -> None:
         """Wait that many of the machine's seconds."""

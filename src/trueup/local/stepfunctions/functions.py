@@ -90,8 +90,17 @@ def _format(_: Chance, values: Sequence[Json]) -> Json:
         raise FunctionError(f"the template has {len(parts) - 1} {{}} for {len(values) - 1} arguments")
     filled = [_unescape(parts[0])]
     for part, value in zip(parts[1:], values[1:], strict=True):
-        filled += [value if isinstance(value, str) else to_text(value), _unescape(part)]
+        filled += [_spelled(value), _unescape(part)]
     return "".join(filled)
+
+
+def _spelled(value: Json) -> str:
+    """A value within a text, as Java spells its collections: `[1, 2]`, `{a=1}`."""
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_spelled, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}={_spelled(item)}" for key, item in value.items()) + "}"
+    return value if isinstance(value, str) else to_text(value)
 
 
 def _unescape(text: str) -> str:
@@ -99,6 +108,8 @@ def _unescape(text: str) -> str:
 
 
 def _string_to_json(_: Chance, values: Sequence[Json]) -> Json:
+    if values[0] is None or (isinstance(values[0], str) and not values[0].strip()):
+        return None  # no text is no value
     try:
         return from_text(_text(values[0]))
     except ValueError as error:

@@ -35,7 +35,7 @@ class Event:
     def as_answer(self, *, data: bool = True) -> dict[str, Json]:
         """The event as GetExecutionHistory gives it; `data` as includeExecutionData."""
         answer: dict[str, Json] = {
-            "timestamp": round(self.timestamp, 3),
+            "timestamp": self.timestamp,
             "type": self.type,
             "id": self.id,
             "previousEventId": self.previous,

@@ -14,10 +14,11 @@ Predicate = Callable[[Json], bool]
 _Operand = Callable[[Json], Json]
 
 _NOTHING = object()
-_OPERATOR = re.compile(r"==|!=|<=|>=|<|>|=~")
+_OPERATOR = re.compile(r"==|!=|<=|>=|<|>|=~|(?:in|nin|contains|size|empty)\b")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _STRING = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
-_REGEX = re.compile(r"/((?:[^/\\]|\\.)*)/([i]?)")
+_REGEX = re.compile(r"/((?:[^/\\]|\\.)*)/([imsx]*)")
+_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 _PATH = re.compile(r"@(?:\.[A-Za-z0-9_-]+|\[(?:\d+|'[^']*')\])*")
 _WORDS = {"true": True, "false": False, "null": None}
 
@@ -79,7 +80,8 @@ class _Parser:
         found = self._match(_REGEX)
         if found is None:
             raise ValueError("=~ takes a /regular expression/")
-        pattern = re.compile(found[1], re.IGNORECASE if found[2] else 0)
+        flags = sum(_FLAGS[flag] for flag in set(found[2]))
+        pattern = re.compile(found[1], flags)
 
         def matches(node: Json) -> bool:
             value = left(node)
@@ -104,7 +106,17 @@ class _Parser:
         for word, value in _WORDS.items():
             if self._take(word):
                 return value
+        if self._take("["):
+            return self._list()
         raise ValueError(f"the filter cannot be read from {self.text[self.position :]!r}")
+
+    def _list(self) -> list[Json]:
+        items: list[Json] = []
+        while not self._take("]"):
+            items.append(self._literal())
+            if not self._take(",") and self.text[self.position : self.position + 1] != "]":
+                raise ValueError(f"a list of the filter is not closed: {self.text!r}")
+        return items
 
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         self._skip()
@@ -148,6 +160,20 @@ def _equal(left: Json, right: Json) -> bool:
     return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
 
 
+def _among(left: Json, right: Json) -> bool:
+    return isinstance(right, list) and any(_equal(left, item) for item in right)
+
+
+def _contains(left: Json, right: Json) -> bool:
+    if isinstance(left, str):
+        return isinstance(right, str) and right in left
+    return _among(right, left)
+
+
+def _has_size(left: Json, right: Json) -> bool:
+    return isinstance(left, (str, list)) and len(left) == right
+
+
 _COMPARISONS: dict[str, Callable[[Json, Json], bool]] = {
     "==": _equal,
     "!=": lambda left, right: not _equal(left, right),
@@ -155,4 +181,9 @@ _COMPARISONS: dict[str, Callable[[Json, Json], bool]] = {
     "<=": _ordered(operator.le),
     ">": _ordered(operator.gt),
     ">=": _ordered(operator.ge),
+    "in": _among,
+    "nin": lambda left, right: left is not _NOTHING and not _among(left, right),
+    "contains": _contains,
+    "size": _has_size,
+    "empty": lambda left, right: isinstance(left, (str, list)) and (not left) is right,
 }

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from trueup.local.stepfunctions import jsonfilters
 from trueup.local.stepfunctions.errors import Missing
-from trueup.local.stepfunctions.values import Json, is_number
+from trueup.local.stepfunctions.values import Json
 
 _NAME = re.compile(r"[^\s.\[\]()'\",]+")
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
@@ -118,24 +118,22 @@ class Descend:
             yield from self.nodes(child)
 
 
+def _aggregate(_: Json) -> Json:
+    """AWS parses these and finds nothing (repost.aws: "sum() function returns error …")."""
+    raise Missing("Aggregation functions find nothing")
+
+
 _FUNCTIONS: dict[str, Callable[[Json], Json]] = {
     "length": lambda node: len(node) if isinstance(node, (list, dict, str)) else None,
     "size": lambda node: len(node) if isinstance(node, (list, dict, str)) else None,
     "keys": lambda node: list(node) if isinstance(node, dict) else None,
     "first": lambda node: node[0] if node else None,
     "last": lambda node: node[-1] if node else None,
-    "min": lambda node: float(min(_numbers(node))),
-    "max": lambda node: float(max(_numbers(node))),
-    "sum": lambda node: float(sum(_numbers(node))),
-    "avg": lambda node: sum(_numbers(node)) / len(_numbers(node)),
+    "min": _aggregate,
+    "max": _aggregate,
+    "sum": _aggregate,
+    "avg": _aggregate,
 }
-
-
-def _numbers(node: Json) -> list[float]:
-    numbers = [item for item in node if is_number(item)] if isinstance(node, list) else []
-    if not numbers:
-        raise Missing("Aggregation function attempted to calculate value using empty array")
-    return numbers
 
 
 @dataclass(frozen=True, slots=True)

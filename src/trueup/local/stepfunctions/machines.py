@@ -11,6 +11,7 @@ from trueup.local.stepfunctions.clock import Clock
 from trueup.local.stepfunctions.errors import ApiError, DefinitionError
 from trueup.local.stepfunctions.model import Machine
 from trueup.local.stepfunctions.parsing import parse_definition
+from trueup.local.stepfunctions.tags import tag
 from trueup.local.stepfunctions.values import Json
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ class Revision:
     logging: Json = None
     tracing: Json = None
     id: str | None = None
+
+    def same(self, definition: str, settings: Mapping[str, Json]) -> bool:
+        """Whether a request would make this very revision."""
+        wanted = (definition, settings.get("logging"), settings.get("tracing"))
+        return wanted == (self.definition, self.logging, self.tracing)
 
 
 @dataclass(slots=True)
@@ -54,21 +60,30 @@ class Machines:
         self._prefix = f"arn:aws:states:{region}:{account}:stateMachine:"
         self._by_arn: dict[str, StateMachine] = {}
 
-    def create(self, name: str, definition: str, role_arn: str, **settings: Json) -> StateMachine:
+    def create(
+        self,
+        name: str,
+        definition: str,
+        role_arn: str,
+        tags: Mapping[str, str] | None = None,
+        **settings: Json,
+    ) -> StateMachine:
         """A new machine, or the one that a like request made. `settings` are logging and tracing.
 
-        Raises ApiError.
+        Another role or other tags make no other request, and change nothing [botocore]. Raises ApiError.
         """
         arn = self._prefix + name
         existing = self._by_arn.get(arn)
         if existing is not None:
-            if (existing.revision.role_arn, existing.revision.definition) == (role_arn, definition):
+            if existing.revision.same(definition, settings):
                 return existing
             raise ApiError("StateMachineAlreadyExists", f"State Machine Already Exists: '{arn}'")
         now = self._clock.now()
         machine = compile_definition(definition)
         revision = Revision(role_arn=role_arn, definition=definition, machine=machine, **settings)
-        made = self._by_arn[arn] = StateMachine(arn, name, now, now, revision)
+        made = StateMachine(arn, name, now, now, revision)
+        tag(arn, made, tags or {})
+        self._by_arn[arn] = made
         return made
 
     def update(self, arn: str, *, definition: str | None, settings: Mapping[str, Json]) -> StateMachine:

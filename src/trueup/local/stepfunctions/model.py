@@ -155,6 +155,11 @@ class Resource:
         """Whether it ends by a task token."""
         return self.is_activity or self.pattern == "waitForTaskToken"
 
+    @property
+    def has_token(self) -> bool:
+        """Whether there is a task token: a job that is waited for may end by it too [botocore]."""
+        return self.is_callback or self.pattern.startswith("sync")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task(Fallible):

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trueup.local.stepfunctions.errors import ApiError
 from trueup.local.stepfunctions.history import MAX_EVENTS
 from trueup.local.stepfunctions.running.execution import REDRIVABLE, Execution
 
+_DAY = 86_400
+PERIOD = 14 * _DAY
+"""Seconds after its end in which an execution can be redriven."""
+LONGEST = 365 * _DAY
+"""Seconds after its first start in which an execution may run at all."""
+
 
 def check_redrivable(execution: Execution) -> None:
     """Raises ApiError (ExecutionNotRedrivable) with the reason."""
-    for reason in _reasons(execution):
-        raise ApiError("ExecutionNotRedrivable", f"Execution is not redrivable: '{execution.arn}' {reason}")
+    status, reason = redrive_status(execution)
+    if status != "REDRIVABLE":
+        reason = reason or "it is redriven by its Map Run"
+        raise ApiError("ExecutionNotRedrivable", f"Execution is not redrivable: '{execution.arn}': {reason}")
 
 
-def _reasons(execution: Execution) -> Iterator[str]:
-    if execution.origin.map_run is not None:
-        yield "is redriven by its Map Run"
+def redrive_status(execution: Execution) -> tuple[str, str | None]:
+    """`redriveStatus` and, where it is NOT_REDRIVABLE, the reason."""
+    reason = _reason(execution)
+    if reason is not None:
+        return "NOT_REDRIVABLE", reason
+    return ("REDRIVABLE_BY_MAP_RUN" if execution.origin.map_run else "REDRIVABLE"), None
+
+
+def _reason(execution: Execution) -> str | None:
+    now = execution.clock.now()
     if execution.status not in REDRIVABLE:
-        yield f"is {execution.status}"
+        return f"Execution is {execution.status} and cannot be redriven"
     if execution.history.last >= MAX_EVENTS - 1:
-        yield f"has {execution.history.last} events"
+        return f"Execution has {execution.history.last} events and cannot be redriven"
+    if now - (execution.stopped_at or now) > PERIOD:
+        return "Execution ended more than 14 days ago and cannot be redriven"
+    if now - execution.started_at > LONGEST:
+        return "Execution started more than a year ago and cannot be redriven"
+    return None

@@ -21,6 +21,7 @@ from trueup.local.stepfunctions.clock import Clock
 from trueup.local.stepfunctions.engine import DEFAULT_ACCOUNT, DEFAULT_REGION, Engine, Settings
 from trueup.local.stepfunctions.eventbridge import EventBridgeSink
 from trueup.local.stepfunctions.integrations.calls import THREADS, BotoCalls
+from trueup.local.stepfunctions.integrations.port import Calls
 from trueup.local.stepfunctions.mocking import MockConfiguration
 from trueup.local.stepfunctions.status_events import Sink
 
@@ -49,6 +50,8 @@ class Options:
     threads: int = THREADS
     endpoints: Mapping[str, str] = field(default_factory=dict)
     """By botocore's names; `*` for all others; what is not given is left to AWS_ENDPOINT_URL…."""
+    between: Callable[[Calls], Calls] | None = None
+    """Stands between machines and the services that they call: for calls that go wrong on purpose."""
 
 
 async def serve(options: Options, started: Callable[[str, Callable[[], None]], None] | None = None) -> None:
@@ -57,7 +60,7 @@ async def serve(options: Options, started: Callable[[str, Callable[[], None]], N
     `started` is called with the endpoint's URL and with what tells the server to stop (from any thread).
     """
     calls = BotoCalls(options.endpoints, options.region, options.threads)
-    own = OwnCalls(calls)
+    own = OwnCalls(options.between(calls) if options.between else calls)
     eventbridge = EventBridgeSink(calls) if "events" in options.endpoints and options.sink is None else None
     engine = own.engine = Engine(own, _settings(options, eventbridge))
     listening = options.listening or listen(options.host, options.port)

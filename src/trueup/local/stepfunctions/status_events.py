@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from trueup.local.stepfunctions.running.execution import REDRIVABLE, RUNNING, Execution
+from trueup.local.stepfunctions.redriving import redrive_status
+from trueup.local.stepfunctions.running.execution import RUNNING, Execution
 from trueup.local.stepfunctions.values import Json
 
 DETAIL_TYPE = "Step Functions Execution Status Change"
@@ -15,13 +16,6 @@ SOURCE = "aws.states"
 
 Sink = Callable[[dict[str, Json]], None]
 """Takes an event as EventBridge delivers it. Called on the engine's loop: it must not block."""
-
-
-def redrive_status(execution: Execution) -> tuple[str, str | None]:
-    """`redriveStatus` and its reason."""
-    if execution.status in REDRIVABLE:
-        return ("REDRIVABLE_BY_MAP_RUN" if execution.origin.map_run else "REDRIVABLE"), None
-    return "NOT_REDRIVABLE", f"Execution is {execution.status} and cannot be redriven"
 
 
 def status_event(execution: Execution, event_id: str, account: str) -> dict[str, Json]:

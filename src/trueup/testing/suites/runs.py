@@ -202,6 +202,12 @@ class RunSuite:
             assert ended == scene.ledger.runs.finish(scene.run_id, goal, who="settler")
             assert ["start", f"stop:{goal.value.lower()}", goal.value.lower()] == scene.verbs()
 
+    def test_a_reason_without_end_still_stops_the_run(self, table: Table) -> None:
+        scene = Scene(table)
+        stopped = scene.ledger.runs.stop(scene.run_id, R.CANCELLED, who="ann", why="because " * 100_000)
+        assert str(stopped.reason).startswith("because because")
+        assert stopped.reason == list(scene.ledger.audit.of(scene.run_id))[-1].why
+
     def test_an_open_run_is_closed_before_it_ends(self, table: Table) -> None:
         scene = Scene(table)
         for status in GOALS:

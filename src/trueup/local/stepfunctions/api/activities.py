@@ -8,14 +8,12 @@ from trueup.local.stepfunctions.api.requests import Body, answer_page, page, req
 from trueup.local.stepfunctions.api.tags import given as given_tags
 from trueup.local.stepfunctions.engine import Engine
 from trueup.local.stepfunctions.names import check_name
-from trueup.local.stepfunctions.tags import tag
 from trueup.local.stepfunctions.values import Json
 
 
 def create(engine: Engine, body: Body) -> Json:
     """CreateActivity: asked again, it answers the same."""
-    made = engine.activities.create(check_name(required(body, "name")))
-    tag(made.arn, made, given_tags(body))
+    made = engine.activities.create(check_name(required(body, "name")), given_tags(body))
     return {"activityArn": made.arn, "creationDate": made.created_at}
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from trueup.local.stepfunctions.api.requests import Body, answer_page, page, required
 from trueup.local.stepfunctions.engine import Engine
 from trueup.local.stepfunctions.errors import ApiError
+from trueup.local.stepfunctions.redriving import redrive_status
 from trueup.local.stepfunctions.running.execution import Execution
-from trueup.local.stepfunctions.status_events import redrive_status
 from trueup.local.stepfunctions.values import MAX_DATA, Document, Json, from_text, too_large
 
 _INCLUDED = {"included": True}

@@ -8,7 +8,6 @@ from trueup.local.stepfunctions.engine import Engine
 from trueup.local.stepfunctions.errors import ApiError, DefinitionError, Problem
 from trueup.local.stepfunctions.names import check_name
 from trueup.local.stepfunctions.parsing import parse_definition
-from trueup.local.stepfunctions.tags import tag
 from trueup.local.stepfunctions.values import Json, to_text
 from trueup.local.stepfunctions.versions import split
 
@@ -20,16 +19,16 @@ _DIAGNOSTICS = 100
 
 
 def create(engine: Engine, body: Body) -> Json:
-    """CreateStateMachine: asked again with the same definition and role, it answers the same."""
+    """CreateStateMachine: asked again with the same definition, it answers the same."""
     _only_standard(body)
     _check_publishing(body)
     made = engine.machines.create(
         check_name(required(body, "name")),
         required(body, "definition"),
         required(body, "roleArn"),
+        given_tags(body),
         **_settings(body),
     )
-    tag(made.arn, made, given_tags(body))
     answer: dict[str, Json] = {"stateMachineArn": made.arn, "creationDate": made.created_at}
     return {**answer, **_published(engine, made.arn, body)}
 

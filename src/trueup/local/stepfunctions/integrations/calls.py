@@ -15,6 +15,7 @@ import botocore.session
 from botocore import xform_name
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.handlers import set_list_objects_encoding_type_url
 
 from trueup.local.stepfunctions.integrations import shapes
 from trueup.local.stepfunctions.integrations.port import Answer, ServiceFailure
@@ -77,7 +78,7 @@ class BotoCalls:
             inject_host_prefix=False,
             s3={"addressing_style": "path"},
         )
-        return self._session.create_client(
+        made = self._session.create_client(
             service,
             region_name=self._region,
             endpoint_url=self._endpoints.get(service, self._endpoints.get("*")),
@@ -86,6 +87,13 @@ class BotoCalls:
             aws_session_token=os.environ.get("AWS_SESSION_TOKEN"),
             config=config,
         )
+        if service == "s3":
+            # botocore asks for encoded keys and decodes them; the Java SDK does neither.
+            for name in ("ListObjectsV2", "ListObjects", "ListObjectVersions"):
+                made.meta.events.unregister(
+                    f"before-parameter-build.s3.{name}", set_list_objects_encoding_type_url
+                )
+        return made
 
 
 def _refused(error: ClientError) -> ServiceFailure:

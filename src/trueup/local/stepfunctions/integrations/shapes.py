@@ -23,14 +23,31 @@ Shape = Any
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 _RENAMED = {
-    "sfn": "stepfunctions",
-    "eventbridge": "events",
-    "cloudwatchlogs": "logs",
-    "elasticloadbalancingv2": "elbv2",
-    "applicationautoscaling": "application-autoscaling",
+    "applicationdiscovery": "discovery",
     "cloudwatchevents": "events",
+    "cloudwatchlogs": "logs",
+    "cognitoidentityprovider": "cognito-idp",
+    "costandusagereport": "cur",
+    "costexplorer": "ce",
+    "databasemigration": "dms",
+    "directory": "ds",
+    "elasticloadbalancing": "elb",
+    "elasticloadbalancingv2": "elbv2",
+    "elasticsearch": "es",
+    "eventbridge": "events",
+    "iotdataplane": "iot-data",
+    "iotjobsdataplane": "iot-jobs-data",
+    "lexmodelbuilding": "lex-models",
+    "lexmodelsv2": "lexv2-models",
+    "lexruntimev2": "lexv2-runtime",
+    "marketplacemetering": "meteringmarketplace",
+    "migrationhub": "mgh",
+    "pinpointsmsvoice": "sms-voice",
+    "serverlessapplicationrepository": "serverlessrepo",
+    "sfn": "stepfunctions",
+    "simpledb": "sdb",
 }
-"""Names in `aws-sdk:<name>` that are not botocore's."""
+"""Names in `aws-sdk:<name>`, those of the Java SDK, that are not botocore's without its hyphens."""
 
 
 @cache
@@ -48,9 +65,16 @@ def _model(service: str) -> Any:
 
 def boto_name(sdk_name: str) -> str:
     """botocore's name of what `aws-sdk:<name>` says. Raises KeyError where there is no such service."""
-    name = _RENAMED.get(sdk_name.lower(), sdk_name.lower())
-    _model(name)
-    return name
+    name = sdk_name.lower()
+    found = _RENAMED.get(name) or _services().get(name, name)
+    _model(found)
+    return found
+
+
+@cache
+def _services() -> Mapping[str, str]:
+    """botocore's services by their names without hyphens."""
+    return {name.replace("-", ""): name for name in _session().get_available_services()}
 
 
 def sdk_prefix(service: str) -> str:

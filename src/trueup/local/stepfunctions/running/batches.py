@@ -25,7 +25,11 @@ def make_inputs(visit: Visit, state: Map, given: Json, items: list[Json]) -> lis
     if batcher is None:
         return [ChildInput(Document(item), 1) for item in selected]
     common = visit.render(batcher.batch_input, given) if batcher.batch_input else None
-    return [_batch(chunk, common) for chunk in _chunks(visit, batcher, given, selected)]
+    around = len(to_text(_around([], common)).encode())
+    return [
+        ChildInput(Document(_around(chunk, common)), len(chunk))
+        for chunk in _chunks(visit, batcher, given, selected, around)
+    ]
 
 
 def _select(visit: Visit, state: Map, given: Json, items: list[Json]) -> list[Json]:
@@ -41,12 +45,12 @@ def _select(visit: Visit, state: Map, given: Json, items: list[Json]) -> list[Js
     return selected
 
 
-def _batch(chunk: list[Json], common: Json) -> ChildInput:
-    batch = {"Items": chunk} if common is None else {"BatchInput": common, "Items": chunk}
-    return ChildInput(Document(batch), len(chunk))
+def _around(chunk: list[Json], common: Json) -> Json:
+    return {"Items": chunk} if common is None else {"BatchInput": common, "Items": chunk}
 
 
-def _chunks(visit: Visit, batcher: Batcher, given: Json, items: list[Json]) -> list[list[Json]]:
+def _chunks(visit: Visit, batcher: Batcher, given: Json, items: list[Json], around: int) -> list[list[Json]]:
+    """Items in batches within both limits; `around` is how many bytes a batch has besides its items."""
     most = whole(visit, batcher.max_items, "MaxItemsPerBatchPath", given) or len(items)
     room = whole(visit, batcher.max_bytes, "MaxInputBytesPerBatchPath", given) or MAX_DATA
     chunks: list[list[Json]] = []
@@ -55,7 +59,7 @@ def _chunks(visit: Visit, batcher: Batcher, given: Json, items: list[Json]) -> l
         bytes_ = len(to_text(item).encode()) + 1
         if not chunks or len(chunks[-1]) >= most or size + bytes_ > room:
             chunks.append([])
-            size = len('{"Items":[]}')
+            size = around
         chunks[-1].append(item)
         size += bytes_
     return chunks

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from trueup.local.stepfunctions.activities import Offer
 from trueup.local.stepfunctions.errors import EvaluationError, StateError
+from trueup.local.stepfunctions.history import HistoryFull
 from trueup.local.stepfunctions.integrations.catalogue import missing_parameters, unknown_parameters
 from trueup.local.stepfunctions.integrations.port import Request, Started
 from trueup.local.stepfunctions.model import Task
@@ -29,7 +31,7 @@ async def _attempt(visit: Visit) -> Step:
     state = visit.state
     assert isinstance(state, Task)
     execution = visit.strand.execution
-    callback = execution.tokens.issue() if state.resource.is_callback else None
+    callback = execution.tokens.issue() if state.resource.has_token else None
     visit.token = callback.token if callback else None
     try:
         attempt = _prepare(visit, state, callback)
@@ -136,13 +138,12 @@ class _Attempt:
             await self.visit.strand.execution.services.activities.offer(self.state.resource.arn, offer)
             return await self.callback.future
         started = await self._start()
-        if self.callback is not None and started.result is None:
+        if self.state.resource.is_callback and self.callback is not None and started.result is None:
             events.submitted(started.output)
             return await self.callback.future
         if started.result is None:
             return started.output
-        events.submitted(started.output)
-        return await self._wait(started)
+        return await self._wait(events, started)
 
     async def _start(self) -> Started:
         execution = self.visit.strand.execution
@@ -167,13 +168,26 @@ class _Attempt:
         if not call.cancelled() and call.exception() is None:
             self._stop(call.result())
 
-    async def _wait(self, started: Started) -> Document:
+    async def _wait(self, events: TaskEvents, started: Started) -> Document:
         assert started.result is not None
         try:
-            return await started.result()
-        except asyncio.CancelledError:
+            events.submitted(started.output)
+            return await self._first(started.result)
+        except (asyncio.CancelledError, HistoryFull):
             self._stop(started)
             raise
+
+    async def _first(self, result: Callable[[], Awaitable[Document]]) -> Document:
+        """What the job comes to, or what somebody says of it by its token before."""
+        if self.callback is None:
+            return await result()
+        job = asyncio.ensure_future(result())
+        try:
+            await asyncio.wait([job, self.callback.future], return_when=asyncio.FIRST_COMPLETED)
+            return self.callback.future.result() if self.callback.future.done() else job.result()
+        finally:
+            job.cancel()
+            await asyncio.gather(job, return_exceptions=True)
 
     def _stop(self, started: Started) -> None:
         # AWS stops what a stopped execution or a failed sibling leaves behind, as best it can. Of a timeout

@@ -29,10 +29,12 @@ class TaskEvents(Protocol):
 
 
 class ServiceEvents:
-    """TaskScheduled, TaskStarted, TaskSubmitted, TaskSucceeded, TaskFailed, TaskTimedOut."""
+    """TaskScheduled, …Started, …Submitted, …SubmitFailed, …Succeeded, …Failed, …TimedOut."""
 
     def __init__(self, visit: Visit, resource: Resource) -> None:
         self._visit = visit
+        self._to_submit = resource.pattern != ""
+        """Whether the service has yet to take what is then waited for."""
         self._which = {"resourceType": resource.type, "resource": resource.name}
 
     def scheduled(self, parameters: Document, settings: Mapping[str, Json]) -> None:
@@ -44,6 +46,7 @@ class ServiceEvents:
 
     def submitted(self, output: Document) -> None:
         """With what the service answered."""
+        self._to_submit = False
         details = {**self._which, **data("output", output)}
         self._visit.note("TaskSubmitted", "taskSubmittedEventDetails", details)
 
@@ -54,7 +57,7 @@ class ServiceEvents:
 
     def failed(self, error: StateError, *, timed_out: bool) -> None:
         """With error and cause."""
-        kind = "TimedOut" if timed_out else "Failed"
+        kind = "TimedOut" if timed_out else "SubmitFailed" if self._to_submit else "Failed"
         details = {**self._which, **failure(error.error, error.cause)}
         self._visit.note(f"Task{kind}", f"task{kind}EventDetails", details)
 

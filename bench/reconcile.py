@@ -1,0 +1,231 @@
+"""Comparing two sides of 1,000,000 rows: beside a plain merge, beside the COPY of both, in 64 MiB.
+
+Each comparison runs in a process of its own, whose peak is what counts. `python -m bench.reconcile` is that.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Any
+
+import psycopg
+
+from bench.figures import MIB, Figure, in_own_process, middle, peak_bytes, rounded, seconds
+from trueup.compare import Counts, Finding, examine, json_lines, plan
+from trueup.local.postgres import postgres
+from trueup.model.reconcile import ObjectsSource, Reconciliation, Side
+from trueup.sources.objects import ObjectRows
+from trueup.sources.postgres_rows import PostgresRows
+
+ROWS = 1_000_000
+COLUMNS = {"id": "integer", "status": "text", "amount": "decimal", "updated_at": "timestamp"}
+JOB = Reconciliation.model_validate(
+    {
+        "name": "bench",
+        "kind": "reconcile",
+        "truth": {"kind": "postgres", "table": "truth"},
+        "target": {"kind": "postgres", "table": "target"},
+        "key": ["id"],
+        "columns": COLUMNS,
+    }
+)
+MAKE = """
+create table truth as select i::bigint as id, 'status-' || i % 7 as status,
+    (i * 1.37)::numeric(18, 4) as amount, timestamptz '2026-01-01' + i * interval '1.5 s' as updated_at
+    from generate_series(1, {rows}) i;
+create table target as select * from truth;
+create table damaged as select id, status, amount + (id % 10 < 3)::int as amount, updated_at from truth;
+update target set amount = amount + 0.0001 where id % ({rows} / 100) = 5;
+delete from target where id % ({rows} / 50) = 7;
+delete from truth where id % ({rows} / 50) = 9;
+alter table truth add primary key (id);
+alter table target add primary key (id);
+alter table damaged add primary key (id);
+"""
+COPY = "copy (select * from {table} order by id) to {where}"
+
+
+def measure(rows: int = ROWS, rounds: int = 3) -> Iterator[Figure]:
+    """Five figures: pairs a second, beside the floor, memory, memory with 30 % different, an export."""
+    with postgres() as dsn, tempfile.TemporaryDirectory() as folder:
+        _prepare(dsn, rows, Path(folder))
+        taken: dict[str, list[dict[str, float]]] = {}
+        floors = []
+        for _ in range(rounds):
+            floors.append(seconds(lambda: _floor(dsn)))
+            for what in ("merge", "tables", "damaged", "export", "parse"):
+                taken.setdefault(what, []).append(in_own_process("reconcile", what, dsn, folder))
+    times = {what: middle([one["seconds"] for one in many]) for what, many in taken.items()}
+    peaks = {what: middle([one["peak"] for one in many]) / MIB for what, many in taken.items()}
+    yield from _figures(rows, times, peaks, middle(floors), taken["parse"][0]["idle"] / MIB)
+
+
+def _figures(
+    rows: int, times: dict[str, float], peaks: dict[str, float], floor: float, idle: float
+) -> Iterator[Figure]:
+    pairs = {what: round(rows / taken) for what, taken in times.items()}
+    yield Figure(
+        "reconcile",
+        pairs["tables"],
+        "pairs/s",
+        f"a plain merge of whole lines over two COPY streams of {rows:,} rows, which only counts",
+        pairs["merge"],
+        "at least 500,000 pairs/s",
+        pairs["tables"] >= 500_000,
+    )
+    yield Figure(
+        "reconcile floor",
+        rounded(times["tables"]),
+        "s",
+        "the ordered COPY of both tables to /dev/null, side by side, in the server alone",
+        rounded(floor),
+    )
+    yield Figure(
+        "reconcile memory",
+        rounded(peaks["tables"]),
+        "MiB",
+        "the peak of the same process before it compares",
+        rounded(idle),
+        64,
+        peaks["tables"] <= 64,
+    )
+    yield Figure(
+        "reconcile memory, 30 % different",
+        rounded(peaks["damaged"]),
+        "MiB",
+        "the peak with 200 differences",
+        rounded(peaks["tables"]),
+        64,
+        peaks["damaged"] <= 64,
+    )
+    yield Figure(
+        "reconcile export",
+        pairs["export"],
+        "pairs/s",
+        "unzipping the same JSON Lines and json.loads of each line, without any comparison",
+        pairs["parse"],
+        "at least 150,000 pairs/s",
+        pairs["export"] >= 150_000,
+    )
+
+
+def _prepare(dsn: str, rows: int, folder: Path) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(MAKE.format(rows=rows))
+        for table in ("truth", "target", "damaged"):
+            connection.execute(f"vacuum (full, analyze) {table}")
+        with (
+            gzip.open(folder / "target.jsonl.gz", "wt", compresslevel=3) as file,
+            connection.cursor() as cursor,
+            cursor.copy("copy (select * from target order by id) to stdout (format csv)") as copy,
+        ):
+            for data in copy:
+                ((number, status, amount, updated),) = csv.reader(io.StringIO(bytes(data).decode()))
+                updated = updated.replace(" ", "T")
+                line = {"id": int(number), "status": status, "amount": amount, "updated_at": updated}
+                file.write(json.dumps(line) + "\n")
+
+
+def _floor(dsn: str) -> None:
+    def copy(table: str) -> None:
+        with psycopg.connect(dsn) as connection:
+            connection.execute(COPY.format(table=table, where="'/dev/null'"))
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(copy, ("truth", "target")))
+
+
+class _Folder:
+    """A folder as a bucket."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def names(self, prefix: str) -> Sequence[str]:
+        return [prefix]
+
+    def open(self, name: str) -> IO[bytes]:
+        return (self._folder / name).open("rb")
+
+
+def _compare(dsn: str, folder: Path, target: str) -> int:
+    """What a task does: compare, and write each finding as a line of JSON."""
+    layouts = plan(JOB)
+    truth = PostgresRows(dsn, "truth", layouts.truth, Side.TRUTH)
+    other: Any
+    if target == "export":
+        spec = ObjectsSource(kind="objects", location="s3://b/target", format="jsonl", ordered=True)
+        other = ObjectRows(_Folder(folder), "target.jsonl.gz", spec, layouts.truth, Side.TARGET)
+    else:
+        table = "target" if target == "tables" else target
+        other = PostgresRows(dsn, table, layouts.truth, Side.TARGET)
+    with (folder / "findings.jsonl").open("wb") as file:
+
+        def tell(finding: Finding) -> None:
+            file.writelines(json_lines([finding]))
+
+        summary = examine(JOB, truth, other, tell)
+    return _candidates(summary.counts)
+
+
+def _candidates(counts: Counts) -> int:
+    if not counts.rows_add_up:
+        raise AssertionError(f"The counters do not add up: {counts}")
+    return counts.candidates
+
+
+def _merge(dsn: str) -> int:
+    """The plain loop: lines of two COPY streams compared whole, keys parsed where they differ."""
+    with (
+        psycopg.connect(dsn) as one,
+        psycopg.connect(dsn) as other,
+        one.cursor().copy(COPY.format(table="truth", where="stdout")) as truth,
+        other.cursor().copy(COPY.format(table="target", where="stdout")) as target,
+    ):
+        return _merged(iter(truth), iter(target))
+
+
+def _merged(truth: Iterator[Any], target: Iterator[Any]) -> int:
+    found = 0
+    ours, theirs = next(truth, None), next(target, None)
+    while ours is not None and theirs is not None:
+        if ours == theirs:
+            ours, theirs = next(truth, None), next(target, None)
+            continue
+        found += 1
+        key, other = (int(bytes(line).partition(b"\t")[0]) for line in (ours, theirs))
+        if key <= other:
+            ours = next(truth, None)
+        if other <= key:
+            theirs = next(target, None)
+    return found + sum(1 for _ in truth) + sum(1 for _ in target)
+
+
+def _parse(folder: Path) -> int:
+    with gzip.open(folder / "target.jsonl.gz") as file:
+        return sum(1 for line in file if json.loads(line))
+
+
+def main(what: str, dsn: str, folder: str) -> dict[str, float]:
+    """One measurement in this process."""
+    idle = peak_bytes()
+    work = {"merge": lambda: _merge(dsn), "parse": lambda: _parse(Path(folder))}.get(
+        what, lambda: _compare(dsn, Path(folder), what)
+    )
+    found: list[int] = []
+    taken = seconds(lambda: found.append(work()))
+    if not found[0]:
+        raise AssertionError(f"{what} found nothing, though there is something to find")
+    return {"seconds": taken, "peak": peak_bytes(), "idle": idle}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(*sys.argv[1:])))

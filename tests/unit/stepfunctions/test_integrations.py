@@ -1,0 +1,139 @@
+"""What integrations add to a call, how their failures are named, and how jobs that are waited for end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from trueup.local.stepfunctions import history
+from trueup.local.stepfunctions.integrations.catalogue import find_service, has_operation
+from trueup.local.stepfunctions.integrations.port import ServiceFailure
+from trueup.local.stepfunctions.model import Resource
+
+from .harness import Ran, Services, World, execute, machine, play, ran, refuse
+
+
+def task(resource: str, parameters: Any, **fields: Any) -> dict[str, Any]:
+    return machine(("T", {"Type": "Task", "Resource": resource, "Parameters": parameters, **fields}))
+
+
+def optimized(name: str, parameters: Any, **fields: Any) -> dict[str, Any]:
+    return task(f"arn:aws:states:::{name}", parameters, **fields)
+
+
+GET = optimized("dynamodb:getItem", {"TableName": "t", "Key": {"id": {"S": "1"}}})
+
+
+@pytest.mark.parametrize("pattern", [".sync", ".waitForTaskToken"])
+def test_what_the_service_does_not_take_was_not_submitted(pattern: str) -> None:
+    # [botocore]: TaskSubmitFailed, "a task that failed to submit".
+    call = optimized(f"ecs:runTask{pattern}", {"TaskDefinition": "t"})
+    ended = execute(call, services=Services(ecs_runTask=refuse("AccessDeniedException")))
+    assert ["TaskScheduled", "TaskStarted", "TaskSubmitFailed", "ExecutionFailed"] == ended.types[2:]
+    assert "ECS.AccessDeniedException" == ended.details("TaskSubmitFailed")["error"]
+
+
+def test_a_job_is_stopped_when_there_is_no_room_left_to_tell_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    # aws-facts section 1.1: the last event is the failure.
+    child = machine(("W", {"Type": "Wait", "Seconds": 99}))
+    parameters = {"StateMachineArn.$": "$.child"}
+    monkeypatch.setattr(history, "MAX_EVENTS", 5)
+
+    async def scene(world: World) -> tuple[str | None, set[str]]:
+        given = {"child": world.create(child, "child")}
+        parent = world.start(world.create(optimized("states:startExecution.sync", parameters)), given)
+        await parent.ended()
+        await world.engine.clock.sleep(1)
+        others = {each.status for each in world.engine.executions.values() if each is not parent}
+        return parent.cause, others
+
+    cause, others = play(scene)
+    assert "maximum number of history events" in str(cause)
+    assert {"ABORTED"} == others
+
+
+def test_a_job_that_is_waited_for_may_end_by_its_token_too() -> None:
+    # [botocore] SendTaskSuccess: "optionally Task states using the job run pattern".
+    child = machine(("W", {"Type": "Wait", "Seconds": 99}))
+    parameters = {"StateMachineArn.$": "$.child", "Input": {"token.$": "$$.Task.Token"}}
+
+    async def scene(world: World) -> Ran:
+        given = {"child": world.create(child, "child")}
+        parent = world.start(world.create(optimized("states:startExecution.sync", parameters)), given)
+        await world.engine.clock.sleep(5)
+        started = next(each for each in world.engine.executions.values() if each is not parent)
+        world.api("SendTaskSuccess", taskToken=started.input.value["token"], output='{"early": true}')
+        await parent.ended()
+        assert "RUNNING" == started.status
+        return ran(parent)
+
+    ended = play(scene)
+    assert ({"early": True}, 5) == (ended.output, ended.seconds)
+
+
+def test_the_role_of_credentials_is_told_in_the_history() -> None:
+    role = "arn:aws:iam::111111111111:role/other"
+    services = Services(dynamodb_getItem=lambda _: {})
+    state = {**GET["States"]["T"], "Credentials": {"RoleArn.$": "$.role"}}
+    ran = execute(machine(("T", state)), {"role": role}, services)
+    assert {"roleArn": role} == ran.details("TaskScheduled")["taskCredentials"]
+
+
+PUT = optimized("events:putEvents", {"Entries": [{"Detail": {"a": 1}, "DetailType": "t", "Source": "s"}]})
+
+
+def test_events_carry_the_arns_of_the_execution_and_its_machine() -> None:
+    # [dg:connect-eventbridge]
+    services = Services(events_putEvents=lambda _: {"Entries": [{"EventId": "1"}], "FailedEntryCount": 0})
+    assert "SUCCEEDED" == execute(PUT, services=services).status
+    execution, states = services.called("events:putEvents")[0]["Entries"][0]["Resources"]
+    assert execution.startswith("arn:aws:states:us-east-1:000000000000:execution:m:")
+    assert "arn:aws:states:us-east-1:000000000000:stateMachine:m" == states
+
+
+def test_events_that_were_not_taken_fail_the_task() -> None:
+    # [dg:connect-eventbridge]
+    entry = {"ErrorCode": "MalformedDetail", "ErrorMessage": "Detail is malformed."}
+    services = Services(events_putEvents=lambda _: {"Entries": [entry], "FailedEntryCount": 1})
+    ran = execute(PUT, services=services)
+    assert "EventBridge.FailedEntry" == ran.error
+    assert {"Entries": [entry], "FailedEntryCount": 1} == json.loads(str(ran.cause))
+
+
+def test_lambda_invoke_gives_whatever_the_call_gave() -> None:
+    answer = {"Payload": b"{}", "StatusCode": 200, "ExecutedVersion": "3", "LogResult": "bG9n"}
+    call = optimized("lambda:invoke", {"FunctionName": "f", "LogType": "Tail"})
+    output = execute(call, services=Services(lambda_invoke=lambda _: answer)).output
+    assert ("3", "bG9n", {}) == (output["ExecutedVersion"], output["LogResult"], output["Payload"])
+
+
+def test_causes_of_s3_have_the_second_id_of_the_request() -> None:
+    def get(_: Any) -> Any:
+        raise ServiceFailure("NoSuchKey", "no key", status=404, request_id="r", extended_id="x")
+
+    call = task("arn:aws:states:::aws-sdk:s3:getObject", {"Bucket": "b", "Key": "k"})
+    ran = execute(call, services=Services(s3_getObject=get))
+    cause = (
+        "no key (Service: S3, Status Code: 404, Request ID: r, Extended Request ID: x) (SDK Attempt Count: 1)"
+    )
+    assert ("S3.NoSuchKeyException", cause) == (ran.error, ran.cause)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "service", "action"),
+    [
+        ("SecretsManager", "secretsmanager", "listSecrets"),
+        ("CognitoIdentityProvider", "cognitoidentityprovider", "listUserPools"),
+        ("ElasticLoadBalancingV2", "elasticloadbalancingv2", "describeListeners"),
+        ("CloudWatchLogs", "cloudwatchlogs", "describeLogGroups"),
+        ("ApplicationAutoScaling", "applicationautoscaling", "describeScalableTargets"),
+        ("EventBridge", "eventbridge", "listEventBuses"),
+    ],
+)
+def test_services_are_named_as_in_the_java_sdk(prefix: str, service: str, action: str) -> None:
+    # [dg:supported-services-awssdk]
+    resource = Resource("", f"aws-sdk:{service}", service, action, "")
+    assert has_operation(service, action)
+    assert prefix == find_service(resource).prefix

@@ -1,0 +1,49 @@
+"""The options of Step Functions Local that still make sense ([dg:sfn-local]), and calls by botocore."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from moto import mock_aws
+
+from trueup.local.stepfunctions.__main__ import parse
+from trueup.local.stepfunctions.integrations.calls import BotoCalls
+
+
+def test_the_variables_of_step_functions_local_are_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {
+        "AWS_ACCOUNT_ID": "123456789012",
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "WAIT_TIME_SCALE": "0.5",
+        "LAMBDA_ENDPOINT": "http://lambda",
+        "SQS_ENDPOINT": "http://sqs",
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    options = parse(["--endpoint", "sqs=http://mine"])
+    assert ("123456789012", "eu-west-1", 0.5) == (options.account, options.region, options.scale)
+    assert {"lambda": "http://lambda", "sqs": "http://mine"} == dict(options.endpoints)
+
+
+def test_the_command_line_comes_before_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAIT_TIME_SCALE", "0.5")
+    assert 0.1 == parse(["--time-scale", "0.1"]).scale
+
+
+@mock_aws
+def test_lists_of_objects_show_no_encoding_that_nobody_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    calls = BotoCalls({}, "us-east-1", threads=1)
+
+    async def listed() -> set[str]:
+        await calls.call("s3", "createBucket", {"Bucket": "bucket"})
+        await calls.call("s3", "putObject", {"Bucket": "bucket", "Key": "a b", "Body": "x"})
+        answer = await calls.call("s3", "listObjectsV2", {"Bucket": "bucket"})
+        assert ["a b"] == [entry["Key"] for entry in answer.output["Contents"]]
+        return set(answer.output)
+
+    try:
+        assert "EncodingType" not in asyncio.run(listed())
+    finally:
+        calls.close()
