@@ -24,6 +24,7 @@ from bench import (
     packing,
     planning,
     reconcile,
+    status,
     throughput,
 )
 from bench.figures import ROOT, Figure
@@ -37,6 +38,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "ledger": ledger.measure,
     "contract": contract.measure,
     "packing": packing.measure,
+    "status": status.measure,
     "fan-out": fan_out.measure,
     "callbacks": callbacks.measure,
     "loops": loops.measure,

@@ -89,7 +89,6 @@ def report(*, trouble):
 
 def main(folder=HERE):
     """Write both as JSON and as pages."""
-    logging.getLogger("trueup").setLevel(logging.CRITICAL)  # the broken day is meant
     for name, trouble in (("went-well", False), ("went-badly", True)):
         found = report(trouble=trouble)
         text = found.model_dump_json(by_alias=True, indent=1) + "\n"
@@ -98,4 +97,5 @@ def main(folder=HERE):
 
 
 if __name__ == "__main__":
+    logging.disable()  # the broken day is meant
     main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -65,6 +66,18 @@ class Endings(Protocol):
 
     def ending(self, task: str) -> Ended | None:
         """How a task ended, by its ARN. None where it has not, or the platform forgot it."""
+
+
+class Logs(Protocol):
+    """What tasks said."""
+
+    def lines(
+        self, stream: str, *, limit: int, after: str | None
+    ) -> tuple[list[tuple[datetime, str]], str | None]:
+        """Lines of a stream, oldest first, and what `after` takes for those behind them; None at the end.
+
+        Raises NotFound, RequestError for an `after` that is none, StoreUnavailable.
+        """
 
 
 class Definitions(Protocol):

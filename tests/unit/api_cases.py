@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -24,11 +25,23 @@ OPENAPI = json.loads(FILE.read_text(encoding="utf-8"))
 _REGISTRY = Registry().with_resource("openapi", Resource(contents=OPENAPI, specification=DRAFT202012))
 
 
+class FakeLogs:
+    """Two lines for every task, a page each where one is asked for."""
+
+    def lines(
+        self, stream: str, *, limit: int, after: str | None
+    ) -> tuple[list[tuple[datetime, str]], str | None]:
+        start = int(after or 0)
+        said = [f"{stream} began", f"{stream} ended"][start : start + limit]
+        at = datetime(2026, 1, 1, tzinfo=UTC)
+        return [(at, line) for line in said], f"{start + len(said)}" if said else None
+
+
 def api_of(world: World) -> Api:
     """The API of a world."""
     watch = Watch(world.ledger, world.artifacts, world.clock)
     lists = Lists(world.ledger, world.artifacts)
-    return Api(Services(world.ledger, watch, lists, world.reports, world.start, world.jobs))
+    return Api(Services(world.ledger, watch, lists, world.reports, FakeLogs(), world.start, world.jobs))
 
 
 def event_of(

@@ -16,7 +16,7 @@ from trueup.handling.api import reference
 from trueup.handling.api.openapi import FILE, document, text
 from trueup.handling.api.problems import KINDS
 from trueup.handling.api.routes import ROUTES
-from trueup.model.states import RunStatus
+from trueup.model.states import Phase, RunStatus
 
 from .api_cases import ANN, OPENAPI, Client, api_of, check_answer, event_of
 from .handler_world import World
@@ -124,6 +124,20 @@ def test_a_report_is_there_once_the_run_has_ended_and_a_place_to_look_before(
     world.play(world.steps.executions[started["execution"]])
     report = client.get(f"{path}/report")
     assert ("SUCCEEDED", 36) == (report["status"], report["records"]["read"])
+
+
+def test_the_log_of_a_partition_is_its_last_tasks(world: World, client: Client, run_id: str) -> None:
+    path = f"/runs/{run_id}/logs"
+    first = client.get(path, partition="item=b", limit="1")
+    second = client.get(path, partition="item=b", limit="1", after=first["next"])
+    task = world.ledger.partitions.get(run_id, Phase.APPLY, "item=b").task or ""
+    stream = f"numbers-write/job/{task.rpartition('/')[2]}"
+    told = [line["message"] for page in (first, second) for line in page["lines"]]
+    assert ([f"{stream} began", f"{stream} ended"], task) == (told, first["task"])
+    assert (400, WRONG, "partition", "it is missing. Give `partition`.") == client.problem("GET", path)
+    status, _, _, said = client.problem("GET", path, query={"partition": "item=z"})
+    assert 404 == status
+    assert "No task worked item=z in the phase apply." in said
 
 
 def test_a_report_can_be_had_as_a_page(client: Client, run_id: str) -> None:

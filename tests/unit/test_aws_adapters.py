@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import botocore.session
@@ -13,7 +14,8 @@ from botocore.stub import ANY, Stubber
 from trueup.aws.callbacks import TaskToken
 from trueup.aws.ecs import Ecs
 from trueup.aws.executions import StateMachine
-from trueup.errors import StoreUnavailable, TrueupError
+from trueup.aws.logs import TaskLogs
+from trueup.errors import NotFound, RequestError, StoreUnavailable, TrueupError
 from trueup.exits import Exit
 from trueup.platform import Ended, TaskState
 from trueup.worker.callback import tell
@@ -197,3 +199,36 @@ def test_without_a_token_nobody_waits_for_a_word() -> None:
     callback.succeed({})
     callback.fail("TaskEnded", {})
     assert not isinstance(callback, TaskToken)
+
+
+# The logs of tasks
+
+
+def test_a_log_is_read_from_its_beginning_page_by_page_to_its_end() -> None:
+    client, stub = stubbed("logs")
+    asked = {"logGroupName": "tasks", "logStreamName": "s", "startFromHead": True, "limit": 2}
+    events = [{"timestamp": 1_767_225_600_000, "message": "began\n"}]
+    stub.add_response("get_log_events", {"events": events, "nextForwardToken": "f/1"}, asked)
+    stub.add_response(
+        "get_log_events", {"events": [], "nextForwardToken": "f/1"}, {**asked, "nextToken": "f/1"}
+    )
+    with stub:
+        logs = TaskLogs(client, "tasks")
+        lines, more = logs.lines("s", limit=2, after=None)
+        assert ([(datetime(2026, 1, 1, tzinfo=UTC), "began")], "f/1") == (lines, more)
+        assert ([], None) == logs.lines("s", limit=2, after=more)
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("ResourceNotFoundException", NotFound),
+        ("InvalidParameterException", RequestError),
+        ("AccessDeniedException", StoreUnavailable),
+    ],
+)
+def test_a_log_that_cannot_be_read_says_why(code: str, error: type[Exception]) -> None:
+    client, stub = stubbed("logs")
+    stub.add_client_error("get_log_events", code)
+    with stub, pytest.raises(error):
+        TaskLogs(client, "tasks").lines("s", limit=1, after=None)

@@ -18,6 +18,7 @@ from bench import (
     packing,
     planning,
     reconcile,
+    status,
     throughput,
 )
 from bench.__main__ import BENCHMARKS, main
@@ -86,6 +87,13 @@ def test_each_benchmark_gives_figures_of_one_form(
         assert document["referenceValue"] > 0
 
 
+def test_status_is_measured_beside_one_read() -> None:
+    figure = status.in_memory(50)
+
+    check(figure.document())
+    assert ("status in memory", True) == (figure.name, figure.met)
+
+
 @mock_aws
 def test_checkpoints_are_written_to_a_dynamodb_too() -> None:
     figure = ledger.on_dynamodb("moto", client("dynamodb", endpoint=None), writes=20)
@@ -96,7 +104,7 @@ def test_checkpoints_are_written_to_a_dynamodb_too() -> None:
 
 def test_the_names_on_the_command_line_are_those_of_the_issue() -> None:
     of_runs = ["throughput", "planning", "import", "ledger", "contract", "packing"]
-    of_the_stack = ["fan-out", "callbacks", "loops", "orchestration"]
+    of_the_stack = ["status", "fan-out", "callbacks", "loops", "orchestration"]
     assert [*of_runs, *of_the_stack, "reconcile"] == list(BENCHMARKS)
 
 

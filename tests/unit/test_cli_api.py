@@ -201,6 +201,16 @@ def test_partitions_rejects_and_the_trail_are_listed(
     assert "user/ann" in told(capsys, "audit", run_id)
 
 
+def test_the_log_of_a_partitions_task_is_printed(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    run_id = started(capsys)
+    stage.finish()
+    lines = told(capsys, "logs", run_id, "--partition", "date=2013-01-05").splitlines()
+    assert ["began", "ended"] == [line.rpartition(" ")[2] for line in lines]
+    assert lines[0].startswith("2026-01-01 00:00:00 numbers-write/job/")
+    assert 2 == main(["logs", run_id, "--partition", "date=2014-01-05"])
+    assert "No task worked date=2014-01-05" in capsys.readouterr().err
+
+
 def test_a_report_is_shown_once_the_run_has_ended(
     stage: Stage, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -243,4 +243,4 @@ def test_a_job_without_parameters_takes_none():
     ],
 )
 def test_a_typed_parameter_is_read_as_the_schema_says(name, text, expected):
-    assert expected == read_param(make_job(parameters=SCHEMA).parameters, name, text)
+    assert expected == read_param(SCHEMA, name, text)

@@ -214,7 +214,7 @@ def test_writing_the_schemas_writes_every_file_and_names_it(
     monkeypatch.setattr("trueup.schemas.__main__.FOLDER", tmp_path)
     main()
 
-    assert {*map(file_name, MODELS), REPORT_FILE} == {file.name for file in tmp_path.iterdir()}
+    assert {*(file_name(name) for name in MODELS), REPORT_FILE} == {file.name for file in tmp_path.iterdir()}
     assert published("result") == (tmp_path / file_name("result")).read_text(encoding="utf-8")
     assert sorted(map(str, tmp_path.iterdir())) == sorted(capsys.readouterr().out.split())
 

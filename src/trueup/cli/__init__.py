@@ -14,6 +14,7 @@ from trueup.cli import (
     demo,
     estimate,
     jobs,
+    logs,
     new,
     partitions,
     rejects,
@@ -47,6 +48,7 @@ COMMANDS: Mapping[str, Any] = {
     "status": status,
     "partitions": partitions,
     "rejects": rejects,
+    "logs": logs,
     "report": report,
     "audit": audit,
 }

@@ -14,6 +14,7 @@ from trueup.artifacts.s3 import S3Store, connect_s3, list_sizes
 from trueup.aws import connect
 from trueup.aws.ecs import Ecs
 from trueup.aws.executions import StateMachine
+from trueup.aws.logs import TaskLogs
 from trueup.clock import SystemClock
 from trueup.handling.accept import Accepting
 from trueup.handling.api import Api, Services
@@ -78,7 +79,7 @@ def api() -> Api:
     """For `api`."""
     watch = Watch(_ledger(), _artifacts(), SystemClock())
     lists = Lists(_ledger(), _artifacts())
-    return Api(Services(_ledger(), watch, lists, _reports(), starting(), _jobs()))
+    return Api(Services(_ledger(), watch, lists, _reports(), _logs(), starting(), _jobs()))
 
 
 @cache
@@ -99,6 +100,10 @@ def _ecs() -> Ecs:
 @cache
 def _executions() -> StateMachine:
     return StateMachine(connect("stepfunctions"), os.environ["TRUEUP_BACKFILL"])
+
+
+def _logs() -> TaskLogs:
+    return TaskLogs(connect("logs"), os.environ["TRUEUP_TASK_LOG"])
 
 
 @cache

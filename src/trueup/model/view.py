@@ -150,6 +150,22 @@ class AuditList(Value):
     next: str | None = None
 
 
+class LogLine(Value):
+    """One line of a task's log."""
+
+    at: Instant
+    message: str
+
+
+class LogList(Value):
+    """Some of the log of the task that worked a partition last, oldest first."""
+
+    partition_id: str
+    task: str
+    lines: list[LogLine]
+    next: str | None = None
+
+
 class JobView(Value):
     """One job of the catalogue."""
 

@@ -86,5 +86,7 @@ def _known(given: Mapping[str, Any], model: type[Value]) -> None:
 def _wrong(error: ValidationError) -> RequestError:
     first = error.errors()[0]
     field, message = str(first["loc"][0]) if first["loc"] else "", first["msg"]
+    if first["type"] == "missing":
+        return RequestError("it is missing.", remedy=f"Give `{field}`.", field=field)
     what = f"{str(first['input'])[:80]!r}: {message[:1].lower()}{message[1:]}."
     return RequestError(what, remedy="Correct it.", field=field)

@@ -76,7 +76,8 @@ def _in_query(route: Route) -> Iterator[dict[str, Any]]:
         return
     schema = route.query.model_json_schema(schema_generator=_Plain)
     for name, field in schema["properties"].items():
-        yield {"name": name, "in": "query", "required": False, "schema": _inlined(field, schema)}
+        required = name in schema.get("required", [])
+        yield {"name": name, "in": "query", "required": required, "schema": _inlined(field, schema)}
 
 
 def _inlined(field: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:

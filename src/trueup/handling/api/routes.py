@@ -18,6 +18,7 @@ from trueup.model.request import StartBody, Wish
 from trueup.model.view import (
     AuditList,
     JobList,
+    LogList,
     PartitionList,
     Pending,
     RejectList,
@@ -87,6 +88,14 @@ ROUTES = (
         verbs.list_rejects,
         {200: RejectList},
         query=verbs.RejectsQuery,
+        problems=(_NOT_FOUND,),
+    ),
+    Route(
+        "GET",
+        "/runs/{runId}/logs",
+        verbs.show_logs,
+        {200: LogList},
+        query=verbs.LogsQuery,
         problems=(_NOT_FOUND,),
     ),
     Route(

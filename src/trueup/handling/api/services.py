@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from trueup.handling.start import Starting
 from trueup.ledger import Ledger
 from trueup.model.job import JobFile
+from trueup.platform import Logs
 from trueup.reporting import Reports
 from trueup.watching import Lists, Watch
 
@@ -20,5 +21,6 @@ class Services:
     watch: Watch
     lists: Lists
     reports: Reports
+    logs: Logs
     starting: Starting
     jobs: Mapping[str, JobFile]

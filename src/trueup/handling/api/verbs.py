@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from trueup.errors import RequestError
+from trueup.errors import NotFound, RequestError
 from trueup.estimating import estimate_request
 from trueup.handling.api.asking import Call
 from trueup.handling.api.services import Services
@@ -15,11 +15,13 @@ from trueup.model.estimate import Estimate
 from trueup.model.ledger import Run
 from trueup.model.report import Report
 from trueup.model.request import StartBody, Wish
-from trueup.model.states import RUN_ENDS, PartitionStatus, Phase, RunStatus
+from trueup.model.states import RUN_ENDS, WRITING_PHASES, PartitionStatus, Phase, RunStatus
 from trueup.model.view import (
     AuditList,
     Html,
     JobList,
+    LogLine,
+    LogList,
     PartitionList,
     Pending,
     RejectList,
@@ -28,6 +30,7 @@ from trueup.model.view import (
     Started,
 )
 from trueup.watching.lists import MOST_AT_ONCE, jobs
+from trueup.watching.status import current_phase
 
 Limit = Annotated[int, Field(ge=1, le=MOST_AT_ONCE)]
 
@@ -55,6 +58,15 @@ class RejectsQuery(Value):
 
     phase: Phase | None = None
     partition: str | None = None
+    limit: Limit = 100
+    after: str | None = None
+
+
+class LogsQuery(Value):
+    """Whose log: of the task that worked this partition last. `phase` is the one at work unless said."""
+
+    partition: str
+    phase: Phase | None = None
     limit: Limit = 100
     after: str | None = None
 
@@ -145,6 +157,25 @@ def show_audit(here: Services, call: Call, run_id: str) -> AuditList:
     """The trail of a run, oldest first."""
     query = call.of_query(AuditQuery)
     return here.lists.audit(run_id, limit=query.limit, after=query.after)
+
+
+def show_logs(here: Services, call: Call, run_id: str) -> LogList:
+    """The log of the task that worked a partition last, oldest line first."""
+    query = call.of_query(LogsQuery)
+    run = here.ledger.runs.get(run_id)
+    phase = query.phase or current_phase(run, here.ledger.verdicts.counts_by_phase(run_id))
+    item = here.ledger.partitions.get(run_id, phase, query.partition)
+    if item.task is None:
+        raise NotFound(
+            f"No task worked {query.partition} in the phase {phase.value}.",
+            remedy="Check its id; `trueup partitions` lists them.",
+        )
+    mode = "write" if phase in WRITING_PHASES else "read"
+    # As template.yaml has it: the prefix, the container, the task.
+    stream = f"{run.job}-{mode}/job/{item.task.rpartition('/')[2]}"
+    lines, more = here.logs.lines(stream, limit=query.limit, after=query.after)
+    told = [LogLine(at=at, message=message) for at, message in lines]
+    return LogList(partition_id=query.partition, task=item.task, lines=told, next=more)
 
 
 def show_report(here: Services, call: Call, run_id: str) -> Report | Pending | Html:
