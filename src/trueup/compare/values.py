@@ -82,7 +82,7 @@ def _numbers(column: Column) -> Rule:
         ours, theirs = Decimal(truth.decode()), Decimal(target.decode())
         if not (ours.is_finite() and theirs.is_finite()):
             return "other value"
-        apart = abs(EXACT.subtract(ours, theirs))
+        apart = EXACT.abs(EXACT.subtract(ours, theirs))  # abs() alone would round to 28 digits
         return None if EXACT.compare(apart, tolerance) <= 0 else f"apart by more than {tolerance:f}"
 
     return rule
