@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from trueup.compare import (
     compare,
     confirm,
     examine,
+    external_sort,
     fingerprint,
     json_lines,
     judge,
@@ -68,9 +70,15 @@ def test_a_value_survives_its_escape_and_is_no_mark(value: bytes) -> None:
     assert not is_unreadable(b"1\t" + field)
 
 
+# Where the strides of the comparison end.
+STRIDES = st.sampled_from([end + by for end in (512, 1_536) for by in (-1, 0, 1)])
+
+
 @settings(max_examples=CASES, deadline=None)
 @given(
-    length=st.integers(0, 3_000), differs=st.integers(0, 3_000), starts=st.tuples(*[st.integers(0, 9)] * 2)
+    length=st.integers(0, 3_000),
+    differs=STRIDES | st.integers(0, 3_000),
+    starts=st.tuples(st.integers(0, 9), st.integers(0, 9)),
 )
 def test_the_common_prefix_ends_at_the_first_byte_that_differs(
     length: int, differs: int, starts: tuple[int, int]
@@ -241,6 +249,18 @@ def test_a_row_that_changed_after_the_instant_is_newer() -> None:
     (step,) = compare(truth, target, columns, as_of=NOON)
     assert [("1", False), ("2", True)] == [(one.key[0], one.newer) for one in step.findings if one.key]
     assert (1, 2, 1) == (step.counts.matched, step.counts.mismatched, step.counts.newer)
+
+
+# Sorting.
+
+
+def test_more_runs_than_are_merged_at_once_keep_the_order_of_rows_of_one_key(tmp_path: Path) -> None:
+    of = layout("integer")
+    rows = [(number * 7_919 % 100, number) for number in range(700)]
+    lines = [b"%d\t%d\n" % row for row in rows] + [b"\\N\t0\n"]
+    ordered = b"".join(external_sort(lines, of, tmp_path, run_bytes=1))  # each line is a run of its own
+    assert [b"\\N\t0", *(b"%d\t%d" % row for row in sorted(rows))] == ordered.splitlines()
+    assert [] == list(tmp_path.iterdir())
 
 
 # Memory.
