@@ -97,7 +97,7 @@ class Acceptance:
         # First, so that a task that begins only now is either seen below or refused.
         self._ledger.tasks.end_launch(launch.run_id, launch.launch)
         run = self._ledger.runs.get(launch.run_id)
-        tasks = self._ledger.tasks.of_slice(run.run_id, launch.phase, launch.slice.slice_id)
+        tasks = list(self._ledger.tasks.of_slice(run.run_id, launch.phase, launch.slice.slice_id))
         alive = self.stop_and_prove(run.run_id, tasks, last=launch.launch)
         plan = self._artifacts.plan_of(run)
         items = self._judge(launch, run, plan)
@@ -105,7 +105,8 @@ class Acceptance:
         if alive and _unfinished(items):
             return Answer.STOPPING
         if _unfinished(items):
-            items = self._bound(launch, ended, run, plan, items)
+            began = next((task.task for task in tasks if task.launch == launch.launch), None)
+            items = self._bound(launch, ended, run, plan, items, began)
         current = run.generation == launch.generation
         run = self._rules.ask(run, plan.job) if current else run
         if not _unfinished(items):
@@ -166,12 +167,23 @@ class Acceptance:
         return list(self._ledger.partitions.get_many(launch.run_id, launch.phase, ids).values())
 
     def _bound(
-        self, launch: Launch, ended: Ended, run: Run, plan: Plan, items: list[PartitionItem]
+        self,
+        launch: Launch,
+        ended: Ended,
+        run: Run,
+        plan: Plan,
+        items: list[PartitionItem],
+        began: str | None,
     ) -> list[PartitionItem]:
-        """What an unfinished slice's launch costs it: nothing, or a fault. Gives the items after that."""
+        """What an unfinished slice's launch costs it: nothing, or a fault. Gives the items after that.
+
+        `began` is the launch's task, where one registered.
+        """
         self._forgive(launch, ended, items)
         if run.generation == launch.generation:
-            self._bound_faults(launch, ended, plan, [item for item in items if item.launch <= launch.launch])
+            known = [item for item in items if item.launch <= launch.launch]
+            took = next((item.task for item in known if item.launch == launch.launch), None)
+            self._bound_faults(launch, ended, plan, known, self._told(launch, ended, took or began))
         return self._items(launch, [item.partition_id for item in items])
 
     def _forgive(self, launch: Launch, ended: Ended, items: list[PartitionItem]) -> None:
@@ -182,25 +194,26 @@ class Acceptance:
             if item.status is PartitionStatus.RUNNING and item.launch == launch.launch:
                 self._ledger.partitions.forgive(launch.run_id, launch.phase, item)
 
-    def _bound_faults(self, launch: Launch, ended: Ended, plan: Plan, items: list[PartitionItem]) -> None:
+    def _bound_faults(
+        self, launch: Launch, ended: Ended, plan: Plan, items: list[PartitionItem], told: str
+    ) -> None:
         left = _unfinished(items)
         if ended.exit_code == Exit.BAD_INPUT:
-            why = f"the task refused its input: {ended}"
+            why = f"the task refused its input: {told}"
             self._fail(launch, plan, left, PartitionStatus.FAILED, "BadInput", why)
         elif any(item.launch == launch.launch for item in items):
             if not ended.from_outside:
-                self._end_stuck(launch, ended, plan, items)
+                self._end_stuck(launch, plan, items, told)
         elif left and not ended.from_outside:
-            self._count_launch(launch, ended, plan, left)
+            self._count_launch(launch, plan, left, told)
         elif left and not ended.launch_refused:
             self._ledger.partitions.idled(launch.run_id, launch.phase, left[0].partition_id, launch.launch)
 
-    def _end_stuck(self, launch: Launch, ended: Ended, plan: Plan, items: list[PartitionItem]) -> None:
+    def _end_stuck(self, launch: Launch, plan: Plan, items: list[PartitionItem], told: str) -> None:
         """One partition that makes no progress never stops its slice-mates; three in a row do.
 
         Then it is not theirs: without this, a sink that is dead would cost two launches for each partition.
         """
-        told = self._told(launch, ended, items)
         running = [item for item in items if item.status is PartitionStatus.RUNNING]
         stuck = [item for item in running if item.takes >= TAKES_WITHOUT_PROGRESS]
         why = f"taken {TAKES_WITHOUT_PROGRESS} times in a row without a checkpoint; the last time: {told}"
@@ -212,17 +225,18 @@ class Acceptance:
             why = f"{STUCK_IN_A_ROW} partitions of its slice got stuck in a row, {named}; lastly: {told}"
             self._fail(launch, plan, _unfinished(now), PartitionStatus.FAILED, "SliceStuck", why)
 
-    def _told(self, launch: Launch, ended: Ended, items: list[PartitionItem]) -> str:
+    def _told(self, launch: Launch, ended: Ended, task: str | None) -> str:
         """How a launch ended and, in the words of its task, why: where it lived to store a result."""
-        task = next(item.task or "" for item in items if item.launch == launch.launch)
+        if task is None:
+            return str(ended)
         key = result_key_of(launch.run_id, launch.phase, launch.slice.slice_id, launch.launch, task)
         return cut("; ".join([str(ended), *warnings_of(self._artifacts, key)]), _LONGEST_TOLD)
 
-    def _count_launch(self, launch: Launch, ended: Ended, plan: Plan, left: list[PartitionItem]) -> None:
+    def _count_launch(self, launch: Launch, plan: Plan, left: list[PartitionItem], told: str) -> None:
         first = left[0].partition_id
         faults = self._ledger.partitions.fault(launch.run_id, launch.phase, first, launch.launch)
         if faults >= LAUNCHES_WITHOUT_TAKE:
-            why = f"{faults} launches ended before any partition was taken; the last one: {ended}"
+            why = f"{faults} launches ended before any partition was taken; the last one: {told}"
             now = self._items(launch, [item.partition_id for item in left])
             # The first one keeps the count, so it goes last: who dies half-way finds it, called again.
             last_first = list(reversed(_unfinished(now)))

@@ -177,7 +177,7 @@ class Transient(JobError):
 class Superseded(JobError):
     """Raised by a sink that meets a higher fence: a newer task owns the target, so this one must stop."""
 
-    def __init__(self, what: str, *, ours: int, theirs: int) -> None:
+    def __init__(self, what: str, *, ours: int = 0, theirs: int = 0) -> None:
         super().__init__(what, remedy="This task stops; the newer one goes on.")
         self.ours = ours
         self.theirs = theirs

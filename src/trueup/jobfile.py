@@ -27,6 +27,7 @@ from trueup.model.job import (
     abort_problems,
     batch_problems,
     entry_point_problems,
+    progress_problems,
     size_problems,
 )
 from trueup.planning.inputs import placeholders, unknown_placeholders
@@ -304,6 +305,7 @@ def _across_sections(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     task = _section(TaskSettings, data.get("task", {}))
     if batch and task:
         yield from batch_problems(batch, task)
+        yield from progress_problems(batch, task)
     if task:
         yield from size_problems(task)
     yield from abort_problems(_section(tuple[AbortRule, ...], data.get("abort", [])) or ())

@@ -203,8 +203,12 @@ class Backfill:
         """Put rows (or a Range) into the target; idempotent. Says what became of every one of them."""
         raise NotImplementedError(f"{type(self).__name__} has no write(rows, ctx)")
 
-    def finish(self, part: Partition) -> Sequence[Output]:
-        """Called when a partition is through, before it is reported: name the objects that were written."""
+    def finish(self, part: Partition, ctx: Context) -> Sequence[Output]:
+        """Called when a partition is through, before it is reported: name the objects that were written.
+
+        Nothing fences an object, so put `ctx.launch` into its name: a task that should be dead then cannot
+        overwrite what a newer one reported.
+        """
         return ()
 
 

@@ -12,7 +12,7 @@ from trueup.platform import Ended, TaskState
 from trueup.testing import LocalRun, LocalTask, ManualClock
 from trueup.worker import Exit
 
-from .worker_cases import error, item, job_of, last, run_of, step_until
+from .worker_cases import Numbers, error, item, job_of, last, run_of, step_until
 
 GONE = Ended(exit_code=1, stop_code="EssentialContainerExited")
 SPOT = Ended(exit_code=137, stop_code="SpotInterruption")
@@ -146,6 +146,17 @@ def test_two_launches_that_end_before_any_take_fail_the_slice() -> None:
     told = "NeverStarted | 2 launches ended before any partition was taken; the last one: exit code 1"
     assert error(run, "a").startswith(told)
     assert 2 == run.count(PartitionStatus.FAILED)
+
+
+def test_what_ended_a_task_before_any_take_is_told_in_its_own_words() -> None:
+    def refused(job: Numbers) -> None:
+        raise ConnectionError("db.internal does not answer")
+
+    run = run_of(job_of(open=refused), keys="ab")
+    run.run()
+    assert 2 == run.count(PartitionStatus.FAILED)
+    assert "2 launches ended before any partition was taken" in error(run, "a")
+    assert "ConnectionError: db.internal does not answer" in error(run, "a")
 
 
 @pytest.mark.parametrize("ended", [Ended(launch_refused=True), SPOT, Ended(exit_code=75)])

@@ -80,7 +80,7 @@ class Play:
         def transform(self: Numbers, number: int) -> Any:
             return Reject("odd") if number % 2 and fails else number
 
-        def finish(self: Numbers, part: Partition) -> list[Output]:
+        def finish(self: Numbers, part: Partition, ctx: Any) -> list[Output]:
             return [] if part.label not in fails else 1 / 0  # type: ignore[return-value]
 
         job: type[Numbers] = job_of(sink=Unguarded(), size=6, finish=finish, transform=transform)

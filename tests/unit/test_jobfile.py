@@ -110,6 +110,7 @@ def test_a_good_file_is_read_with_its_defaults():
             "task.stopSeconds (at most 120)",
         ),
         ("maximumSeconds: 20", "targetSeconds: 25", "batch.targetSeconds: the target of 25 s is above"),
+        ("minutes: 10", "noProgressSeconds: 20", "task.noProgressSeconds: a batch may take 20 s, but"),
         (
             "minutes: 10",
             "cpu: 1024",

@@ -251,6 +251,19 @@ def test_a_transform_that_is_not_pure_is_found() -> None:
         check_reading(job(), Partition(partition_id="item=a"))
 
 
+def test_a_transform_that_changes_its_record_is_found() -> None:
+    def read(self: Numbers, part: Any, after: str | None) -> Iterator[Batch]:
+        if after is None:
+            yield Batch([{"n": 1}], "v1:end")
+
+    def transform(self: Numbers, record: dict[str, int]) -> dict[str, int]:
+        record["n"] *= 10
+        return dict(record)
+
+    with pytest.raises(AssertionError, match=r"transform changes its record \{'n': 1\} in place"):
+        check_reading(job_of(read=read, transform=transform)(), Partition(partition_id="item=a"))
+
+
 def test_a_write_that_is_not_idempotent_is_found() -> None:
     target: list[int] = []
 

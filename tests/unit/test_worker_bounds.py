@@ -95,7 +95,7 @@ def test_why_a_task_waits_or_leaves_is_cut() -> None:
 
 
 def outputs(number: int, location: str) -> Any:
-    return lambda self, part: [
+    return lambda self, part, ctx: [
         Output(location=f"{location}{n}", sha256="0" * 64, records=1) for n in range(number)
     ]
 
@@ -121,6 +121,23 @@ def test_outputs_that_the_ledger_cannot_keep_fail_the_partition(finish: Any, mes
     assert message in error(run)
 
 
+@pytest.mark.parametrize(
+    ("hooks", "message"),
+    [
+        ({"finish": lambda self, part, ctx: None}, "finish returned None. Return a list of Output values"),
+        ({"finish": lambda self, part, ctx: ["s3://b/k"]}, "finish returned ['s3://b/k']. Return a list"),
+        ({"count": lambda self, part: "10"}, "count returned '10'. Return how many records there are"),
+        ({"count": lambda self, part: -1}, "count returned -1. Return how many records there are"),
+        ({"count": lambda self, part: True}, "count returned True. Return how many records there are"),
+    ],
+)
+def test_what_a_hook_may_not_return_fails_the_partition_and_names_the_hook(hooks: Any, message: str) -> None:
+    run = run_of(job_of(**hooks))
+    run.run()
+    assert PartitionStatus.FAILED == item(run).status
+    assert message in error(run)
+
+
 def wide(n: int) -> str:
     """A text of its own for each number, longer than any bound."""
     return f"{n:04d}" + WIDE * 5_000
@@ -139,7 +156,7 @@ def worst(**hooks: Any) -> type[Numbers]:
     return job_of(**{"size": 300, "read": read, "transform": transform, **hooks})
 
 
-def raises(self: Numbers, part: Any) -> Any:
+def raises(self: Numbers, part: Any, *ctx: Any) -> Any:
     raise type(WIDE.join("E" * 500), (Exception,), {})(WIDE * 10_000)
 
 

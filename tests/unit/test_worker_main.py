@@ -259,7 +259,8 @@ def write(self, rows, ctx):
     print("hanging", flush=True)
     threading.Event().wait()
 
-run = run_of(job_of(write=write), sections={"task": {"no_progress_seconds": 0.3}}, clock=SystemClock())
+SECTIONS = {"task": {"no_progress_seconds": 0.3}, "batch": {"maximum_seconds": 0.2, "target_seconds": 0.1}}
+run = run_of(job_of(write=write), sections=SECTIONS, clock=SystemClock())
 step_until(run, "registered")
 run.kill()
 run._launch(run.tasks[-1].launch.slice)

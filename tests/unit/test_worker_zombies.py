@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from trueup import Superseded
+from trueup.model.result import Output
 from trueup.model.states import PartitionStatus
 from trueup.platform import Ended
 from trueup.testing import LocalRun, LocalTask
@@ -56,6 +57,22 @@ def test_the_report_of_a_zombie_is_refused() -> None:
     step_until(run, "taken")
     assert [] == wake(zombie)
     assert (PartitionStatus.RUNNING, 2, None) == (item(run).status, item(run).launch, item(run).entry)
+
+
+def test_a_zombie_does_not_begin_on_outputs_that_another_task_reported() -> None:
+    stored: dict[str, int] = {}
+
+    def finish(self: Numbers, part: Any, ctx: Any) -> list[Output]:
+        stored[f"s3://out/{part.id}"] = ctx.launch
+        return [Output(location=f"s3://out/{part.id}-{ctx.launch}", sha256="0" * 64, records=1)]
+
+    run = run_of(job_of(finish=finish))
+    step_until(run, "advanced", 4)  # of its last batch: what is left is to finish and to report
+    zombie = run.freeze()[0]
+    run.run()
+    wake(zombie)
+    assert {"s3://out/item=a": 2} == stored
+    assert Exit.INTERRUPTED is zombie.worker.exit
 
 
 def test_a_zombie_that_was_not_taken_over_yet_can_be_taken_over_later() -> None:

@@ -48,7 +48,7 @@ def _show(figures: dict[str, Any]) -> None:
     rows = [("partitions planned", *(str(job["partitions"]["planned"]) for job in jobs))]
     rows += [("partitions accepted", *(str(job["partitions"]["accepted"]) for job in jobs))]
     for name in RECORDS:
-        label = "records worked again, at most" if name == "replayed" else f"records {name}"
+        label = "records worked again, about" if name == "replayed" else f"records {name}"
         rows.append((label, *(f"{job['records'][name]:,}" for job in jobs)))
     for label, name in FIGURES.items():
         rows.append((label, *(str(job[name]) for job in jobs)))

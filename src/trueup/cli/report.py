@@ -61,7 +61,7 @@ def _show(found: dict[str, Any]) -> None:
         error = one["error"]
         print(f"{one['status']} {one['partitionId']}: {error['message'] if error else one['reason'] or ''}")
     print(f"{found['launches']:,} launches, {found['unclean']:,} cut; open {duration(found['openSeconds'])}")
-    print(f"asked to slow down {found['throttled']:,} times; worked again, at most {found['replayed']:,}")
+    print(f"asked to slow down {found['throttled']:,} times; worked again, about {found['replayed']:,}")
     spending = found["spending"]
     beside = "" if spending["estimated"] is None else f" of {spending['estimated']:.4f} estimated"
     print(f"dollars {spending['dollars']:.4f}{beside}")

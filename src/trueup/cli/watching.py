@@ -64,7 +64,8 @@ def summary(detail: Any) -> str:
     text = f"{run['status']}: {done['done']:,.0f} of {done['total']:,.0f} partitions"
     if detail["eta"]["seconds"]:
         text += f", about {duration(detail['eta']['seconds'])} left"
-    return text
+    # That all is well needs no reason.
+    return text if run["status"] == "SUCCEEDED" or not run["reason"] else f"{text} ({run['reason']})"
 
 
 def lines(detail: Any) -> Iterator[str]:
@@ -104,7 +105,7 @@ def _states(detail: Any) -> Iterator[str]:
         f"{records['unchanged']:,} + refused {records['refused']:,}"
     )
     if detail["replayed"]:
-        yield f"worked again after a task died, at most {detail['replayed']:,}"
+        yield f"worked again after a task died, about {detail['replayed']:,}"
 
 
 def _tasks(detail: Any) -> Iterator[str]:

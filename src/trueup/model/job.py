@@ -231,6 +231,7 @@ class JobFile(Value):
         problems = [
             *entry_point_problems(self.job_class is not None, self.command is not None),
             *batch_problems(self.batch, self.task),
+            *progress_problems(self.batch, self.task),
             *size_problems(self.task),
             *abort_problems(self.abort),
         ]
@@ -263,6 +264,17 @@ def batch_problems(batch: BatchSettings, task: TaskSettings) -> Iterator[Problem
             "batch.targetSeconds",
             f"the target of {batch.target_seconds:g} s is above batch.maximumSeconds, "
             f"{batch.maximum_seconds:g} s: lower the target",
+        )
+
+
+def progress_problems(batch: BatchSettings, task: TaskSettings) -> Iterator[Problem]:
+    """A task shows progress with each batch; one that works as it may would be taken for one that hangs."""
+    if task.no_progress_seconds <= batch.maximum_seconds:
+        yield (
+            "task.noProgressSeconds",
+            f"a batch may take {batch.maximum_seconds:g} s, but a task without progress for "
+            f"{task.no_progress_seconds:g} s ends itself: raise task.noProgressSeconds above "
+            "batch.maximumSeconds, with room for a checkpoint",
         )
 
 

@@ -71,7 +71,7 @@ def _figures(report: Report) -> Iterator[str]:
     yield _figure("Partitions accepted", f"{accepted:,}", f"of {report.partitions:,}")
     yield _figure("Records read", f"{report.records.read:,}", f"{report.records.written:,} rows written")
     yield _figure("Rejected or refused", f"{left_out:,}", "records and rows")
-    yield _figure("Worked again, at most", f"{report.replayed:,}", "records, after tasks died")
+    yield _figure("Worked again, about", f"{report.replayed:,}", "records, after tasks died")
     yield _figure("Launches", f"{report.launches:,}", f"{report.unclean:,} ended otherwise than asked")
     yield _figure("Asked to slow down", f"{report.throttled:,}", "times, by source or target")
     yield _figure("Open", _duration(report.open_seconds), "without pauses")

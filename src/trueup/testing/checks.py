@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any
 
 from trueup.jobs import Backfill, Batch, Range, Settings
@@ -51,9 +52,18 @@ def check_reading(job: Backfill, part: Partition) -> None:
             )
         for batch in batches:
             for record in _records(batch):
-                assert job.transform(record) == job.transform(record), f"transform is not pure on {record!r}"
+                _check_transform(job, record)
     finally:
         job.close()
+
+
+def _check_transform(job: Backfill, record: Any) -> None:
+    """The same record gives the same twice, and stays what it was: after an error it is worked again."""
+    before = deepcopy(record)
+    once, twice = job.transform(deepcopy(before)), job.transform(deepcopy(before))
+    assert once == twice, f"transform is not pure on {before!r}"
+    job.transform(record)
+    assert record == before, f"transform changes its record {before!r} in place, to {record!r}"
 
 
 def _read(job: Backfill, part: Partition, after: str | None) -> Iterator[Batch | Range]:

@@ -232,7 +232,10 @@ class LocalRun:
 
     @property
     def replayed(self) -> int:
-        """At most this many different records were worked again after kills."""
+        """About how many records were worked again after kills: those of the first checkpoint after each.
+
+        With `checkpoint_seconds` 0 it is at most this many; by the clock, a slower successor repeats more.
+        """
         return self.ledger.verdicts.counts(self.run_id).tally().replayed
 
     def count(self, *states: PartitionStatus) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 
 from pydantic import ValidationError
@@ -82,6 +82,7 @@ class Worker:
         self._entries: list[PartitionResult] = []
         self._entry_bytes = 0
         self._stop: Stop | None = None
+        self._planned: Plan | None = None
         self._warnings: list[str] = []
         self.heart: Heart | None = None
         self.contract: ResultContract | None = None
@@ -115,17 +116,17 @@ class Worker:
             self.exit = stopped.stop.exit
         except (UsageError, ArtifactError) as wrong:
             log.error("the input is wrong: %s", wrong)
-            self.exit = Exit.BAD_INPUT
-        except (Exception, SystemExit):  # An author's `sys.exit` is no exit code of ours.
+            self._leave_word(wrong, Exit.BAD_INPUT)
+        except (Exception, SystemExit) as error:  # An author's `sys.exit` is no exit code of ours.
             log.exception("a bug, or an error outside any partition")
-            self.exit = Exit.FAULT
+            self._leave_word(error, Exit.FAULT)
 
     def _steps(self, beats: bool) -> Iterator[Step]:
         self._tools.control.progressed_at = self._tools.clock.monotonic()
         task = self._register()
         yield Step("registered")
         run = self._tools.ledger.runs.get(self._order.run_id)
-        plan = self._plan()
+        plan = self._planned = self._plan()
         bench = self._bench(run, plan)
         self.heart = self._heart(task, plan, bench)
         with BeatThread(self.heart, self._tools.beat_seconds) if beats else nullcontext():
@@ -140,6 +141,14 @@ class Worker:
             self._close(bench.job)
         self.heart.beat_last()
         yield from self._store(plan)
+
+    def _leave_word(self, error: BaseException, code: Exit) -> None:
+        """Leave the reason where `accept` finds it, if there is a plan to name; the log has it anyway."""
+        self.exit = code
+        self._stop = Stop("error", f"{type(error).__name__}: {told(error)}", "outside", "any partition", code)
+        if self._planned is not None:
+            with suppress(StoreUnavailable, ArtifactExists):
+                self._tools.artifacts.put_result(self._contract(self._planned))
 
     def _close(self, job: Backfill) -> None:
         try:

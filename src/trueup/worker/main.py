@@ -68,8 +68,8 @@ def work(environment: Environment, control: Control, callback: Callback) -> int:
         code = Exit.BAD_INPUT
     except TrueupError as failed:
         log.error("the task cannot begin: %s", failed)
-    except Exception:
-        log.exception("a bug, before the slice was begun")
+    except BaseException:  # Cancelled, panicked: whoever waits for a word is told before anything else.
+        log.exception("a bug, or an end from within the job's code")
     tell(callback, code, contract)
     return code
 

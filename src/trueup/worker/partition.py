@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,7 +32,7 @@ from trueup.worker.patience import Patience
 from trueup.worker.reading import read_batches
 from trueup.worker.rejects import Rejects
 from trueup.worker.stopping import Stopped, Stopping
-from trueup.worker.telling import storable, told
+from trueup.worker.telling import describe, storable, told
 from trueup.worker.tools import Tools
 
 log = logging.getLogger("trueup.worker")
@@ -123,7 +123,7 @@ class PartitionWork:
             self._bench.patience.call("raise_fence", lambda: self._bench.job.raise_fence(self._part, ctx))
         yield from self._work_batches(ctx)
         yield from self._flush()
-        yield from self._end()
+        yield from self._end(ctx)
 
     def _work_batches(self, ctx: Context | None) -> Iterator[Step]:
         if self._too_many_rejects():
@@ -243,16 +243,35 @@ class PartitionWork:
     def _too_many_rejects(self) -> bool:
         return self._figures.rejected + self._figures.refused > self._bench.plan.job.errors.rejects
 
-    def _end(self) -> Iterator[Step]:
+    def _end(self, ctx: Context | None) -> Iterator[Step]:
         if self._too_many_rejects():
             yield self._report(ResultStatus.REJECTED, error=self._rejected())
             return
         counted = self._counted()
-        outputs = [] if self._bench.dry else self._bench.patience.call("finish", self._finish)
+        outputs: list[Output] = []
+        if ctx is not None and overrides(self._bench.job, "finish"):
+            self._still_ours()
+            outputs = self._bench.patience.call("finish", lambda: self._finish(ctx))
         yield self._report(ResultStatus.SUCCEEDED, counted=counted, outputs=outputs)
 
-    def _finish(self) -> list[Output]:
-        outputs = list(self._bench.job.finish(self._part))
+    def _still_ours(self) -> None:
+        """Outputs have no fence, so who lost the partition since its last batch may not begin on them."""
+        item = self._item
+        same = Checkpoint(
+            cursor=item.cursor,
+            counters=item.counters,
+            skipped=item.skipped,
+            replayed=item.replayed,
+            reject_parts=item.reject_parts,
+        )
+        self._item = self._tools.ledger.partitions.advance(self._bench.owner, item, same)
+
+    def _finish(self, ctx: Context) -> list[Output]:
+        given: object = self._bench.job.finish(self._part, ctx)
+        if not isinstance(given, Sequence) or not all(isinstance(one, Output) for one in given):
+            remedy = "Return a list of Output values; it may be empty."
+            raise JobError(f"finish returned {describe(given)}.", remedy=remedy)
+        outputs: list[Output] = list(given)
         longest = max((len(output.location.encode()) for output in outputs), default=0)
         if len(outputs) > MOST_OUTPUTS or longest > LONGEST_LOCATION:
             raise JobError(
@@ -263,7 +282,12 @@ class PartitionWork:
         return outputs
 
     def _counted(self) -> int | None:
-        return self._bench.patience.call("count", lambda: self._bench.job.count(self._part))
+        counted = self._bench.patience.call("count", lambda: self._bench.job.count(self._part))
+        if counted is not None and (type(counted) is not int or counted < 0):
+            raise JobError(
+                f"count returned {describe(counted)}.", remedy="Return how many records there are, or None."
+            )
+        return counted
 
     def _must_be_counted(self) -> None:
         """Before the first range is worked: the count is all that tells whether one was left out."""

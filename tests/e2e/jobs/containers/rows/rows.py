@@ -111,6 +111,6 @@ class Rows(Backfill):
         self.harms.passed("written")
         return outcome
 
-    def finish(self, part):
+    def finish(self, part, ctx):
         self.harms.passed("finishing")
         return ()
