@@ -47,10 +47,13 @@ def ended(up: Stack, run_id: str, seconds: float = SECONDS) -> Run:
 def tasks_of(up: Stack, run_id: str) -> list[dict[str, Any]]:
     """What ECS tells of the tasks that were started for a run, whatever became of them."""
     ecs = up.client("ecs")
+    pages = ecs.get_paginator("list_tasks")
     found = []
     for status in ("RUNNING", "STOPPED"):
-        arns = ecs.list_tasks(cluster="trueup", desiredStatus=status)["taskArns"]
-        found += ecs.describe_tasks(cluster="trueup", tasks=arns)["tasks"] if arns else []
+        # A page holds as many as can be described at once.
+        for page in pages.paginate(cluster="trueup", desiredStatus=status):
+            arns = page["taskArns"]
+            found += ecs.describe_tasks(cluster="trueup", tasks=arns)["tasks"] if arns else []
     return [task for task in found if run_id in str(task["overrides"])]
 
 
