@@ -29,6 +29,9 @@ class Platform(Protocol):
     def stop(self, task: str, reason: str) -> None:
         """Ask for its end: SIGTERM, then SIGKILL. It is proved only by `state`."""
 
+    def alive_of(self, run_id: str, job: str) -> Mapping[str, int]:
+        """The tasks started for a run that have not stopped, each with its launch, registered or not."""
+
 
 # Stop codes with which ECS says that nothing the task did ended it.
 FROM_OUTSIDE = frozenset({"SpotInterruption", "TerminationNotice", "InfrastructureHealth", "UserInitiated"})
@@ -54,6 +57,11 @@ class Ended(Value):
         if self.launch_refused or self.exit_code == Exit.INTERRUPTED:
             return True
         return self.stop_code in FROM_OUTSIDE and self.exit_code not in OWN_FAULTS
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nobody told how it ended, so that the task may still be alive."""
+        return self.exit_code is None and not self.stop_code and not self.launch_refused
 
     def __str__(self) -> str:
         known = {"exit code": self.exit_code, "stop code": self.stop_code, "reason": self.reason}

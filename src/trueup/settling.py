@@ -87,9 +87,10 @@ class Settlement:
 
     def _prove_and_judge(self, run: Run, phases: Iterable[Phase]) -> bool:
         alive = self._acceptance.stop_and_prove(run.run_id, self._ledger.tasks.of(run.run_id))
+        lost = self._acceptance.stop_unregistered(run)
         for phase in phases if run.is_planned else ():
             self._judge_left_over(run, phase)
-        return not alive
+        return not alive and not lost
 
     def _put_away(self, run: Run) -> None:
         """Write the end that a stopping run was meant for, leave the lock, and take it off the sweep's list.

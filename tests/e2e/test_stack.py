@@ -14,7 +14,7 @@ from trueup.jobfile import catalogue
 from trueup.local.aws import ministack
 from trueup.local.stack import SERVICES, Options, Stack, stack
 from trueup.model.request import Request
-from trueup.model.states import RunStatus
+from trueup.model.states import Phase, RunStatus
 from trueup.starting import Starter, execution_name
 
 from .watching import JOBS, ended, start, tasks_of, wait_until
@@ -71,6 +71,15 @@ def test_who_stops_the_execution_stops_the_run_and_its_tasks(up: Stack) -> None:
     assert run.reason is not None
     assert "is ABORTED" in run.reason
     assert {"STOPPED"} == {task["lastStatus"] for task in tasks_of(up, run_id)}
+
+
+def test_a_task_that_hangs_before_it_registers_does_not_outlive_its_run(up: Stack) -> None:
+    run = ended(up, start(up, "hangs", keys=["a"]), seconds=240)
+    assert (RunStatus.FAILED, 2) == (run.status, run.launches)
+    assert ["STOPPED"] * 2 == [task["lastStatus"] for task in tasks_of(up, run.run_id)]
+    item = up.ledger.partitions.get(run.run_id, Phase.APPLY, "item=a")
+    assert item.error is not None
+    assert "2 launches ended before any partition was taken" in item.error.message
 
 
 def test_the_sweep_comes_by_its_schedule(up: Stack) -> None:

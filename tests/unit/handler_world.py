@@ -76,6 +76,7 @@ class FakeEcs:
     def __init__(self) -> None:
         self.tasks: dict[str, FakeTask] = {}
         self.stopped: set[str] = set()
+        self.unlisted: set[str] = set()  # so new that no list has them yet
         self.forgotten: set[str] = set()
         self.stops: list[tuple[str, str]] = []
         self.families = {"trueup-numbers-read": READ, "trueup-numbers-write": WRITE}
@@ -89,6 +90,15 @@ class FakeEcs:
         if task in self.forgotten or task not in self.tasks:
             return TaskState.MISSING
         return TaskState.ALIVE if self.tasks[task].ended is None else TaskState.STOPPED
+
+    def alive_of(self, run_id: str, job: str) -> dict[str, int]:
+        return {
+            arn: task.order.launch
+            for arn, task in self.tasks.items()
+            if task.ended is None
+            and task.order.run_id == run_id
+            and arn not in self.forgotten | self.unlisted
+        }
 
     def stop(self, task: str, reason: str) -> None:
         self.stops.append((task, reason))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 
 import botocore.session
@@ -39,7 +40,7 @@ def stubbed(service: str) -> tuple[Any, Stubber]:
 def ecs() -> Iterator[tuple[Ecs, Stubber]]:
     client, stub = stubbed("ecs")
     with stub:
-        yield Ecs(client, "trueup"), stub
+        yield Ecs(client, "trueup", "stack"), stub
         stub.assert_no_pending_responses()
 
 
@@ -89,6 +90,39 @@ def test_a_task_that_ecs_does_not_know_needs_no_stopping(ecs: tuple[Ecs, Stubber
     platform.stop(TASK, "over")
     with pytest.raises(StoreUnavailable, match="AccessDenied"):
         platform.stop(TASK, "over")
+
+
+def ordered(arn: str, status: str, *variables: tuple[str, Any]) -> dict[str, Any]:
+    """A task as DescribeTasks has it, with what its container was told."""
+    told = [{"name": name, "value": json.dumps(value)} for name, value in variables]
+    overrides = {"containerOverrides": [{"name": "job", "environment": told}]}
+    return {"taskArn": arn, "lastStatus": status, "overrides": overrides}
+
+
+def test_the_tasks_of_a_run_are_found_by_what_they_were_told(ecs: tuple[Ecs, Stubber]) -> None:
+    platform, stub = ecs
+    ours = {"runId": "run-1", "launch": 3}
+    found = [
+        ordered("naming", "RUNNING", ("TRUEUP_NAMING", {"runId": "run-1", "launch": 2})),
+        ordered("hangs", "PENDING", ("OTHER", 1), ("TRUEUP_ORDER", ours)),
+        ordered("other", "RUNNING", ("TRUEUP_ORDER", {**ours, "runId": "run-2"})),
+        ordered("asked", "DEACTIVATING", ("TRUEUP_ORDER", {**ours, "launch": 4})),
+        ordered("over", "STOPPED", ("TRUEUP_ORDER", ours)),
+        {"taskArn": "not-ours", "lastStatus": "RUNNING"},
+    ]
+    pages = {
+        ("read", "RUNNING"): found[:1],
+        ("write", "RUNNING"): found[1:3],
+        ("write", "STOPPED"): found[3:],
+    }
+    for mode, wanted in product(("read", "write"), ("RUNNING", "STOPPED")):
+        asked = {"cluster": "trueup", "family": f"stack-job-{mode}", "desiredStatus": wanted}
+        page = pages.get((mode, wanted), [])
+        arns = [task["taskArn"] for task in page]
+        stub.add_response("list_tasks", {"taskArns": arns}, asked)
+        if page:
+            stub.add_response("describe_tasks", {"tasks": page}, {"cluster": "trueup", "tasks": arns})
+    assert {"naming": 2, "hangs": 3, "asked": 4} == platform.alive_of("run-1", "job")
 
 
 def test_how_a_task_ended_is_what_ecs_says_of_it(ecs: tuple[Ecs, Stubber]) -> None:

@@ -59,6 +59,7 @@ def test_silence_while_the_task_works_stops_it_and_waits_for_the_proof() -> None
 
 def test_a_task_that_begins_after_its_launch_is_over_may_not_register() -> None:
     here, child, task = launched()
+    here.ecs.unlisted.add(task.arn)
     assert "again" == accepted(here, child, SILENCE)
     task.step()
     assert task.ended is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -173,15 +174,68 @@ def test_an_image_that_can_never_be_pulled_ends_the_run_with_the_cause() -> None
     at_rest(here, run.run_id)
 
 
-def test_a_dispatch_that_moved_nothing_is_not_repeated() -> None:
+def test_of_dispatches_that_move_nothing_two_in_a_row_end_the_run() -> None:
     here = world()
     run = here.ask()
     execution = here.execution(run)
     here.fan_out(execution)
-    execution.children = []  # The Map failed before any child began, say for want of a permission.
+    for _ in range(2):
+        execution.children = []  # The Map failed before any child began, say for want of a permission.
+        here.step(execution)
+        here.step(execution)
     here.play(execution)
     run = here.run(run.run_id)
-    assert (RunStatus.FAILED, "dispatch 1 of apply moved nothing") == (run.status, run.reason)
+    assert (RunStatus.FAILED, "dispatches 1 to 2 of apply moved nothing") == (run.status, run.reason)
+    at_rest(here, run.run_id)
+
+
+def test_a_redrive_before_the_first_checkpoint_costs_nothing() -> None:
+    here = world()
+    run = here.ask()
+    execution = here.execution(run)
+    here.fan_out(execution)
+    execution.children = []  # The fan-out's name is taken, so the redriven state is left at once.
+    here.step(execution)
+    here.play(execution)
+    assert (RunStatus.SUCCEEDED, 3) == (here.run(run.run_id).status, accepted(here, run.run_id))
+
+
+@pytest.mark.parametrize("stuck", [False, True])
+def test_a_task_that_hangs_before_it_registers_is_stopped_and_proved(stuck: bool) -> None:
+    here = world()
+    run = here.ask()
+    execution = here.execution(run)
+    here.fan_out(execution)
+    (child,) = execution.children
+    for _ in range(2):
+        here.step_child(child)
+    hung = child.task
+    assert hung is not None
+    hung.loop, hung.stuck = repeat("hangs"), stuck
+    here.hear(child, {"Error": "States.Timeout", "Cause": ""})
+    answers = []
+    while child.at == "accept":
+        here.step_child(child)
+        answers.append(child.answer)
+    assert (["stopping", "stopping"] if stuck else []) + ["again"] == answers
+    assert hung.ended is not None
+    here.play(execution)
+    assert RunStatus.SUCCEEDED is here.run(run.run_id).status
+    at_rest(here, run.run_id)
+
+
+def test_a_task_that_hangs_unregistered_keeps_its_run_from_ending() -> None:
+    here = world()
+    run = here.ask()
+    execution = here.execution(run)
+    here.fan_out(execution)
+    (child,) = execution.children
+    here.step_child(child)
+    twin = here.launch(child)  # RunTask's answer was lost, so the state asked for another one.
+    twin.loop, twin.stuck = repeat("hangs"), True
+    here.play(execution)
+    assert twin.ended is not None
+    assert RunStatus.SUCCEEDED is here.run(run.run_id).status
     at_rest(here, run.run_id)
 
 

@@ -166,6 +166,7 @@ def test_a_task_that_begins_on_a_closed_run_touches_nothing() -> None:
     here, run, execution, child, _ = working()
     number = here.ledger.runs.next_launch(run.run_id, 1)
     late = here.launch(Child({**child.data, "number": {"launch": number}}))
+    here.ecs.unlisted.add(late.arn)
     here.abort(execution)
     here.close.handle(here.event(execution))
     rows = dict(here.job.sink.rows)

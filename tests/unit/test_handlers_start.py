@@ -114,3 +114,23 @@ def test_a_sample_needs_a_secret_that_cannot_write() -> None:
     here = World(job_of(), job_file(secrets={"write": {"dsn": "numbers/write"}}))
     with pytest.raises(RequestError, match="has no dry run"):
         here.start.handle(request(sample=1))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {**NIGHT, "scheduledTime": "2026-99-06T01:00:00Z"},
+        {**NIGHT, "scheduledTime": "2026-07-06T25:00:00Z"},
+        {**NIGHT, "request": []},
+        {**NIGHT, "request": None},
+        {name: value for name, value in NIGHT.items() if name != "request"},
+        [],
+        None,
+        "flights",
+    ],
+)
+def test_nonsense_is_refused_in_words_and_creates_nothing(event: Any) -> None:
+    here = world()
+    with pytest.raises(RequestError, match="object|no time such as"):
+        here.start.handle(event)
+    assert ([], {}) == (list(here.ledger.runs.unsettled()), here.steps.executions)

@@ -43,8 +43,8 @@ def test_the_run_and_its_position_reach_settle_and_nothing_else(sfn: Any) -> Non
     ran = play(sfn, BY_NAME["backfill-FanOutFails"])
     first, second = ran.of(SETTLE)
     assert "States.TaskFailed" == second.given["caught"]["Error"]
-    start = {"phase": "apply", "dispatch": 0, "firstSlice": 0, "mark": None}
-    worked = {"phase": "apply", "dispatch": 1, "firstSlice": 2, "mark": 0}
+    start = {"phase": "apply", "dispatch": 0, "firstSlice": 0, "mark": None, "idle": 0}
+    worked = {"phase": "apply", "dispatch": 1, "firstSlice": 2, "mark": 0, "idle": 0}
     function = SUBSTITUTIONS["Settle"]
     assert [{"FunctionName": function, "Payload": {**RUN, "at": start}}] == first.calls
     assert [{"FunctionName": function, "Payload": {**RUN, "at": worked}}] == second.calls

@@ -26,6 +26,7 @@ MODES = [(job, mode) for job in JOBS for mode in ("read", "write")]
 # AWS has no resource level for these.
 ANYWHERE = {
     "ecs:DescribeTaskDefinition": "a family is looked up by name",
+    "ecs:ListTasks": "what restricts it is the condition on the cluster",
     "ecr:GetAuthorizationToken": "the token is the account's",
 }
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -12,15 +15,21 @@ from trueup.errors import TrueupError
 from trueup.model.plan import CodeIdentity
 from trueup.platform import Ended, TaskState
 
+# The variables in which a task finds its order, as the machines' definitions set them.
+ORDERS = ("TRUEUP_ORDER", "TRUEUP_NAMING")
 _DIGEST = re.compile(r"@(sha256:[0-9a-f]{64})$")
 
 
 class Ecs:
-    """Tasks of one cluster; `client` is a boto3 or botocore ECS client. All raise StoreUnavailable."""
+    """Tasks of one cluster; `client` is a boto3 or botocore ECS client. All raise StoreUnavailable.
 
-    def __init__(self, client: Any, cluster: str) -> None:
+    `stack` is the prefix of the task definitions' families.
+    """
+
+    def __init__(self, client: Any, cluster: str, stack: str = "") -> None:
         self._client = client
         self._cluster = cluster
+        self._stack = stack
 
     def state(self, task: str) -> TaskState:
         """Whether a task is alive, by its ARN."""
@@ -36,6 +45,29 @@ class Ecs:
         except (ClientError, BotoCoreError) as error:
             if code_of(error) != "InvalidParameterException":  # ECS's word for a task that it does not know
                 raise unavailable("ECS", error) from error
+
+    def alive_of(self, run_id: str, job: str) -> dict[str, int]:
+        """The tasks started for a run that have not stopped, each with its launch, registered or not."""
+        try:
+            return dict(self._ordered(run_id, job))
+        except (ClientError, BotoCoreError) as error:
+            raise unavailable("ECS", error) from error
+
+    def _ordered(self, run_id: str, job: str) -> Iterator[tuple[str, int]]:
+        pages = self._client.get_paginator("list_tasks")
+        # Whoever is asked to stop is listed as STOPPED from then on, and may live for a while.
+        for mode, wanted in product(("read", "write"), ("RUNNING", "STOPPED")):
+            family = f"{self._stack}-{job}-{mode}"
+            for page in pages.paginate(cluster=self._cluster, family=family, desiredStatus=wanted):
+                yield from self._alive(run_id, page["taskArns"])
+
+    def _alive(self, run_id: str, tasks: list[str]) -> Iterator[tuple[str, int]]:
+        """Of the tasks of one page, which are as many as can be described at once."""
+        answer = self._client.describe_tasks(cluster=self._cluster, tasks=tasks) if tasks else {"tasks": []}
+        for task in answer["tasks"]:
+            order = order_of(task)
+            if task.get("lastStatus") != "STOPPED" and order.get("runId") == run_id:
+                yield task["taskArn"], order["launch"]
 
     def ending(self, task: str) -> Ended | None:
         """How a task ended. None where it has not, or ECS forgot it."""
@@ -65,6 +97,16 @@ class Ecs:
             raise unavailable("ECS", error) from error
         # Anything but a task is a `failure` with the reason MISSING: forgotten, or not known yet.
         return next(iter(answer["tasks"]), None)
+
+
+def order_of(task: Mapping[str, Any]) -> dict[str, Any]:
+    """What a task was told, from ECS's description of it; empty where it is none of ours."""
+    for container in task.get("overrides", {}).get("containerOverrides", []):
+        for variable in container.get("environment", []):
+            if variable["name"] in ORDERS:
+                order: dict[str, Any] = json.loads(variable["value"])
+                return order
+    return {}
 
 
 def ended_of_task(task: dict[str, Any]) -> Ended:

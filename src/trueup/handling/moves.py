@@ -23,13 +23,14 @@ SLICES = 100_000
 class Position(Value):
     """Where a run stands in its way: the phase, its last dispatch, and how far the phase was before that.
 
-    `mark` None: nothing was dispatched yet.
+    `mark` None: nothing was dispatched yet. `idle`: so many dispatches in a row moved nothing.
     """
 
     phase: Phase
     dispatch: Count = 0
     first_slice: Count = Field(default=0)
     mark: int | None = None
+    idle: Count = 0
 
 
 def beginning(run: Run, phase: Phase) -> Position:

@@ -19,6 +19,9 @@ from trueup.model.states import WRITING_PHASES, Phase, RunStatus
 from trueup.settling import SETTLER, Settled, Settlement
 from trueup.starting import Starter
 
+# One may not have run at all: redriven before its first checkpoint, or never started.
+IDLE_DISPATCHES = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Settling:
@@ -50,8 +53,10 @@ class Settling:
 
     def _hand_out(self, run: Run, at: Position) -> Move:
         mark = self._mark(run, at.phase)
-        if mark == at.mark:
-            return self._fail(run, at, f"dispatch {_number(run, at)} of {at.phase.value} moved nothing")
+        idle = at.idle + 1 if mark == at.mark else 0
+        if idle >= IDLE_DISPATCHES:
+            last = f"dispatches {_number(run, at) - idle + 1} to {_number(run, at)} of {at.phase.value}"
+            return self._fail(run, at, f"{last} moved nothing")
         try:
             if at.phase in WRITING_PHASES:
                 self.starter.lock(run)
@@ -59,12 +64,13 @@ class Settling:
             return self._fail(run, at, str(held))
         except RunClosed:
             return moves.settle(at)  # It was closed meanwhile: settling again ends it.
-        return self._work(run, at, mark)
+        return self._work(run, at, mark, idle)
 
-    def _work(self, run: Run, at: Position, mark: int) -> Move:
+    def _work(self, run: Run, at: Position, mark: int, idle: int) -> Move:
         dispatch = self.starter.dispatch(run, at.phase, at.dispatch + 1, at.first_slice)
         last = max((one.slice_id for one in dispatch.slices), default=at.first_slice - 1)
-        now = at.model_copy(update={"dispatch": dispatch.number, "first_slice": last + 1, "mark": mark})
+        changes = {"dispatch": dispatch.number, "first_slice": last + 1, "mark": mark, "idle": idle}
+        now = at.model_copy(update=changes)
         if not dispatch.slices:
             return moves.settle(now)  # The last partitions ended while this was decided.
         name = f"{run.execution}-{at.phase.value}-{_number(run, now)}"

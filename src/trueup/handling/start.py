@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from trueup.errors import RequestError
@@ -35,6 +37,7 @@ class Starting:
 
         Raises RequestError; then nothing was created. Raises StoreUnavailable: ask again.
         """
+        _mapping(event, "the event")
         run = self._scheduled(event) if "schedule" in event else self._asked_for(event)
         start_execution(run, self.executions)
         return {"runId": run.run_id, "status": run.status.value, "execution": run.execution}
@@ -47,7 +50,7 @@ class Starting:
         # Scheduler delivers at least once, so the time that it was scheduled for is the run's identity.
         schedule, at = _named(event["schedule"]), _timed(event.get("scheduledTime"))
         who = {"requestId": f"schedule/{schedule}/{at}", "requester": f"schedule:{schedule}"}
-        job, request, _ = check_request({**event.get("request", {}), **who}, self.jobs)
+        job, request, _ = check_request({**_mapping(event.get("request"), "request"), **who}, self.jobs)
         run_id = f"{schedule}-{at.replace(':', '')}"
         return self.starter.create(job, request, run_id=run_id, asked=keys.schedule(schedule, at))
 
@@ -56,6 +59,16 @@ def start_execution(run: Run, executions: Executions) -> None:
     """Start the execution that serves an open run, under its own name and with its stored input."""
     if run.status is RunStatus.RUNNING and run.execution:
         executions.start(run.execution, run.execution_input)
+
+
+def _mapping(given: object, what: str) -> Mapping[str, Any]:
+    if isinstance(given, Mapping):
+        return given
+    raise RequestError(
+        f"{what} is {type(given).__name__}, not an object.",
+        remedy='Give {"job": ...}, or {"schedule": ..., "scheduledTime": ..., "request": {"job": ...}}.',
+        field="request",
+    )
 
 
 def _named(schedule: object) -> str:
@@ -71,7 +84,9 @@ def _named(schedule: object) -> str:
 
 def _timed(at: object) -> str:
     if isinstance(at, str) and _TIME.fullmatch(at):
-        return at
+        with suppress(ValueError):  # the right form, but no such month or hour
+            datetime.fromisoformat(at)
+            return at
     raise RequestError(
         f"{at!r} is no time such as 2026-07-06T01:00:00Z.",
         remedy="Let Scheduler fill in <aws.scheduler.scheduled-time>.",

@@ -94,7 +94,7 @@ def _artifacts() -> Artifacts:
 
 @cache
 def _ecs() -> Ecs:
-    return Ecs(connect("ecs"), os.environ.get("TRUEUP_CLUSTER", "default"))
+    return Ecs(connect("ecs"), os.environ.get("TRUEUP_CLUSTER", "default"), os.environ["TRUEUP_STACK"])
 
 
 @cache
