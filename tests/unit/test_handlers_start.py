@@ -131,6 +131,6 @@ def test_a_sample_needs_a_secret_that_cannot_write() -> None:
 )
 def test_nonsense_is_refused_in_words_and_creates_nothing(event: Any) -> None:
     here = world()
-    with pytest.raises(RequestError, match="object|no time such as"):
+    with pytest.raises(RequestError, match=r"object|no time such as"):
         here.start.handle(event)
     assert ([], {}) == (list(here.ledger.runs.unsettled()), here.steps.executions)
