@@ -50,7 +50,7 @@ def test_what_is_optional_has_its_default() -> None:
         job.count(PART),
         job.transform("record"),
         job.combine(["row"]),
-        job.finish(PART),
+        job.finish(PART, context()),
     )
 
 
