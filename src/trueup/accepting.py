@@ -196,7 +196,7 @@ class Acceptance:
         if run.generation == launch.generation:
             known = [item for item in items if item.launch <= launch.launch]
             took = next((item.task for item in known if item.launch == launch.launch), None)
-            self._bound_faults(launch, ended, plan, known, self._told(launch, ended, took or began))
+            self._bound_faults(launch, ended, plan, known, took or began)
         return self._items(launch, [item.partition_id for item in items])
 
     def _forgive(self, launch: Launch, ended: Ended, items: list[PartitionItem]) -> None:
@@ -208,19 +208,23 @@ class Acceptance:
                 self._ledger.partitions.forgive(launch.run_id, launch.phase, item)
 
     def _bound_faults(
-        self, launch: Launch, ended: Ended, plan: Plan, items: list[PartitionItem], told: str
+        self, launch: Launch, ended: Ended, plan: Plan, items: list[PartitionItem], task: str | None
     ) -> None:
         left = _unfinished(items)
+        taken = any(item.launch == launch.launch for item in items)
+        if ended.from_outside:
+            if left and not taken and not ended.launch_refused:
+                first = left[0].partition_id
+                self._ledger.partitions.idled(launch.run_id, launch.phase, first, launch.launch)
+            return
+        told = self._told(launch, ended, task)
         if ended.exit_code == Exit.BAD_INPUT:
             why = f"the task refused its input: {told}"
             self._fail(launch, plan, left, PartitionStatus.FAILED, "BadInput", why)
-        elif any(item.launch == launch.launch for item in items):
-            if not ended.from_outside:
-                self._end_stuck(launch, plan, items, told)
-        elif left and not ended.from_outside:
+        elif taken:
+            self._end_stuck(launch, plan, items, told)
+        elif left:
             self._count_launch(launch, plan, left, told)
-        elif left and not ended.launch_refused:
-            self._ledger.partitions.idled(launch.run_id, launch.phase, left[0].partition_id, launch.launch)
 
     def _end_stuck(self, launch: Launch, plan: Plan, items: list[PartitionItem], told: str) -> None:
         """One partition that makes no progress never stops its slice-mates; three in a row do.
