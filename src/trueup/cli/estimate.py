@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup.cli.options import read_keys, typed_params
+from trueup.cli.options import End, Keys, Param, Start, read_keys, typed_params
 from trueup.cli.output import Json, print_json, print_table
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ EXAMPLE = (
 
 def command(
     job: Annotated[str, typer.Argument(help="The job's name.")],
-    start: Annotated[str | None, typer.Option("--from", help="Where the window begins; included.")] = None,
-    end: Annotated[str | None, typer.Option("--to", help="Where the window ends; not included.")] = None,
-    param: Annotated[list[str] | None, typer.Option("--param", help="A parameter, as name=value.")] = None,
-    keys: Annotated[str | None, typer.Option(help="Partitions, as a,b,c or @FILE with one a line.")] = None,
+    start: Start = None,
+    end: End = None,
+    param: Param = None,
+    keys: Keys = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate a run that writes nothing.")] = False,
     jobs: Annotated[Path, typer.Option(help="The folder that holds containers/*/job.yaml.")] = Path(),
     json: Json = False,

@@ -1,14 +1,22 @@
-"""Options that name parameters and keys, read."""
+"""Options of a request, and how those that name parameters and keys are read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from trueup.errors import RequestError, UsageError
 
 MOST_FILE_BYTES = 2**20
+
+# What says which partitions are meant, wherever a request is made.
+Start = Annotated[str | None, typer.Option("--from", help="Where the window begins; included.")]
+End = Annotated[str | None, typer.Option("--to", help="Where the window ends; not included.")]
+Param = Annotated[list[str] | None, typer.Option("--param", help="A parameter, as name=value.")]
+Keys = Annotated[str | None, typer.Option(help="Partitions, as a,b,c or @FILE with one a line.")]
 
 
 def typed_params(schema: Mapping[str, Any], options: list[str]) -> dict[str, Any]:

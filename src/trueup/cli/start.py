@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from trueup.cli.calling import Address, Client, client
-from trueup.cli.options import read_keys, typed_params
+from trueup.cli.options import End, Keys, Param, Start, read_keys, typed_params
 from trueup.cli.output import Json, print_json
 from trueup.cli.watching import EVERY, Every, follow, leave_with
 from trueup.errors import UsageError
@@ -21,10 +21,10 @@ EXAMPLE = (
 
 def command(
     job: Annotated[str, typer.Argument(help="The job's name.")],
-    start: Annotated[str | None, typer.Option("--from", help="Where the window begins; included.")] = None,
-    end: Annotated[str | None, typer.Option("--to", help="Where the window ends; not included.")] = None,
-    param: Annotated[list[str] | None, typer.Option("--param", help="A parameter, as name=value.")] = None,
-    keys: Annotated[str | None, typer.Option(help="Partitions, as a,b,c or @FILE with one a line.")] = None,
+    start: Start = None,
+    end: End = None,
+    param: Param = None,
+    keys: Keys = None,
     rejects_of: Annotated[
         str | None, typer.Option("--rejects-of", help="The partitions of this run that left rejects.")
     ] = None,
