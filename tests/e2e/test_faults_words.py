@@ -23,6 +23,7 @@ from .watching import tasks_of
 pytestmark = pytest.mark.timeout(900)
 SILENCE = "States.Timeout"
 ERROR = "TaskEnded"
+NOT_PULLED = "CannotPullContainerError"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,10 @@ PASSING = {
     "killed": Passing(Case(harms=[harm(1, "writing", 2)]), "exit code 137", "again", {SILENCE}),
     "frozen": Passing(Case(harms=[harm(1, "writing", 2, "freeze")]), SILENCE, "again", {SILENCE}),
     "an image that cannot be pulled": Passing(
-        Case(trouble=Trouble(fates={1: Fate(cannot_pull=True)})), SILENCE, "again", {SILENCE}
+        Case(trouble=Trouble(fates={1: Fate(cannot_pull=True)})), NOT_PULLED, "again", {SILENCE}
+    ),
+    "taken by Spot before it began": Passing(
+        Case(trouble=Trouble(fates={1: Fate(interrupt=0.0)})), "SpotInterruption", "again", {SILENCE}
     ),
     "hangs without progress": Passing(
         Case(harms=[harm(1, "writing", 2, "hang")]), "exit code 70", "again", {ERROR}
@@ -86,7 +90,7 @@ LASTING = {
 }  # fmt: skip
 
 
-NEVER = (None, 2, PartitionStatus.FAILED, "NeverStarted", SILENCE)
+NEVER = (None, 2, PartitionStatus.FAILED, "NeverStarted", NOT_PULLED)
 
 
 def test_silence_is_found_out_and_costs_no_record(rig: Rig, subtests: pytest.Subtests) -> None:
