@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from trueup.local.ecs import REFUSALS, Fate, Launch, Refusal
@@ -56,6 +57,8 @@ class Trouble:
     """By launch number."""
     calls: Sequence[Mishap] = ()
     words: Sequence[Word] = ()
+    dying: Mapping[str, str] = field(default_factory=dict)
+    """By the name of a function whose process dies: how, in the words of `dying.py`, which must be packed."""
 
 
 class Troubles:
@@ -64,10 +67,15 @@ class Troubles:
     def __init__(self) -> None:
         self._of_run: dict[str, Trouble] = {}
         self._of_token: dict[str, str] = {}
+        self.folder: Path | None = None
+        """Where functions that die look for how."""
 
     def plan(self, run_id: str, trouble: Trouble) -> None:
         """Before anything of the run is started."""
         self._of_run[run_id] = trouble
+        for function, how in trouble.dying.items():
+            assert self.folder is not None, "no function is packed so that it can die"
+            (self.folder / f"{run_id}.{function}.{how}").touch()
 
     def of(self, run_id: str) -> Trouble:
         """The trouble of a run: none where none was planned."""
