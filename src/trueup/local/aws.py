@@ -9,7 +9,6 @@ import http.client
 import os
 import socket
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -20,7 +19,7 @@ import boto3
 from botocore.config import Config
 
 from trueup.errors import LocalStackError
-from trueup.local.process import guarded
+from trueup.local.process import Started, guard, nobody
 
 OWN_ENDPOINT = "TRUEUP_AWS_ENDPOINT"
 REGION = "us-east-1"
@@ -45,13 +44,17 @@ SETTINGS = {
     "DOCKER_HOST": "unix:///nonexistent/docker.sock",
 }
 
+# Its own main() cannot take over a socket; hypercorn, which that runs, can: here its standard input.
+_ARGV = [sys.executable, "-m", "hypercorn", "ministack.app:app", "--bind", "fd://0", "--keep-alive", "75"]
 
 Connect = Callable[[str], Any]
 """Gives a client of a service, by boto3's name for it."""
 
 
 @contextmanager
-def ministack(services: Iterable[str] = (), env: Mapping[str, str] | None = None) -> Iterator[str]:
+def ministack(
+    services: Iterable[str] = (), env: Mapping[str, str] | None = None, started: Started = nobody
+) -> Iterator[str]:
     """Yield the endpoint URL of an empty AWS that lives as long as the block.
 
     `services` limits it to those (all, when empty); `env` is added to its environment, which its Lambda
@@ -63,12 +66,13 @@ def ministack(services: Iterable[str] = (), env: Mapping[str, str] | None = None
         yield own
         return
     _require_ministack()
-    folder = Path(tempfile.mkdtemp(prefix="trueup-aws-"))
-    listener = _listener()
-    port = listener.getsockname()[1]
-    environment = _environment(folder, port, services) | dict(env or {})
-    with guarded("MiniStack", _argv(listener), folder=folder, env=environment, hand_over=listener) as server:
+    with guard("trueup-aws-") as under:
+        listener = _listener()
+        port = listener.getsockname()[1]
+        environment = _environment(under.folder, port, services) | dict(env or {})
+        server = under.serve("MiniStack", _ARGV, env=environment, hand_over=listener)
         server.wait_until(lambda: _healthy(port), START_SECONDS)
+        started(server)
         yield f"http://127.0.0.1:{port}"
 
 
@@ -110,12 +114,6 @@ def _require_ministack() -> None:
             "The local AWS is not installed: the package ministack is missing.",
             remedy=f"Install trueup[local], or set {OWN_ENDPOINT} to an emulator of your own.",
         )
-
-
-def _argv(listener: socket.socket) -> list[str]:
-    """Its own main() cannot take over a socket; hypercorn, which that runs, can."""
-    bind = f"fd://{listener.fileno()}"
-    return [sys.executable, "-m", "hypercorn", "ministack.app:app", "--bind", bind, "--keep-alive", "75"]
 
 
 def _environment(folder: Path, port: int, services: Iterable[str]) -> dict[str, str]:
