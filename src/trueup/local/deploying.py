@@ -114,15 +114,16 @@ def make_machines(connect: Connect, deployed: Deployed, engine: Any) -> None:
     kept = connect("stepfunctions")
     for arn in deployed.of_type("AWS::StepFunctions::StateMachine"):
         machine = kept.describe_state_machine(stateMachineArn=arn)
-        # CloudFormation takes YAML, the API of Step Functions JSON alone.
-        definition = json.dumps(yaml.safe_load(machine["definition"]))
         try:
+            # CloudFormation takes YAML, the API of Step Functions JSON alone.
+            definition = json.dumps(yaml.safe_load(machine["definition"]))
             engine.create_state_machine(
                 name=machine["name"], definition=definition, roleArn=machine["roleArn"]
             )
-        except ClientError as error:
+        except (ClientError, yaml.YAMLError, TypeError) as error:  # the last: dates, which JSON has not
+            why = error.response["Error"]["Message"] if isinstance(error, ClientError) else error
             raise LocalStackError(
-                f"The machine {machine['name']} was refused: {error.response['Error']['Message']}",
+                f"The machine {machine['name']} was refused: {why}",
                 remedy="Correct its definition, or do without what the local engine does not implement.",
             ) from error
 

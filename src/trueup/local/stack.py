@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from trueup.artifacts import Artifacts
 from trueup.artifacts.s3 import S3Store
@@ -30,7 +30,9 @@ from trueup.local.aws import REGION, Connect, client, connector, ministack
 from trueup.local.deploying import Deployed, deploy, give_environment, make_machines, make_tasks
 from trueup.local.ecs import WARM, Ecs, Faults, NoFaults
 from trueup.local.job_tasks import JobFolder, find_jobs, images_of, register
+from trueup.local.own_servers import check_given
 from trueup.local.packaging import project, read_template
+from trueup.local.parts import Parts
 from trueup.local.postgres import postgres
 from trueup.local.serving import listen, url_of
 from trueup.local.stepfunctions import Calls, stepfunctions
@@ -83,6 +85,8 @@ class Stack:
     ecs: Ecs
     dsn: str
     deployed: Deployed
+    parts: Parts
+    """To wait for something: who waits by it hears when a server of the stack ends."""
     _clients: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -134,14 +138,19 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
     """A stack with the template deployed, and empty targets for the sample jobs, as long as the block lasts.
 
     `note` hears what happens, in a line each. Raises LocalStackError, UsageError for job files.
+    Where the block fails because a server of the stack has ended, that is raised in its place.
     """
     options = options or Options()
     root = project()
+    # What can be wrong is said before anything is started.
+    read_template(root)
+    check_given(options.aws)
     jobs = find_jobs(root, *([options.jobs] if options.jobs else []))
-    with ExitStack() as ups:
+    parts = Parts()
+    with ExitStack() as ups, parts.blamed():
         note("Starting MiniStack, PostgreSQL, ECS and Step Functions …")
-        aws = options.aws or ups.enter_context(ministack(SERVICES))
-        dsn = ups.enter_context(postgres())
+        aws = options.aws or ups.enter_context(ministack(SERVICES, started=parts.add))
+        dsn = ups.enter_context(postgres(started=parts.add))
         machines = ups.enter_context(listen())
         ecs = ups.enter_context(local_ecs.serve(_ecs_options(options, aws, url_of(machines), jobs)))
         endpoints = {"*": aws, "events": aws, "ecs": ecs.endpoint}
@@ -156,10 +165,29 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
         )
         note("Deploying template.yaml …")
         connect = connector(aws)
-        deployed = _deploy(connect, options, root, dsn, jobs)
-        up = Stack(aws, engine, ecs, dsn, deployed)
-        _hand_over(connect, up, jobs, note)
+        with _explained(aws):
+            deployed = _deploy(connect, options, root, dsn, jobs)
+            up = Stack(aws, engine, ecs, dsn, deployed, parts)
+            _hand_over(connect, up, jobs, note)
         yield up
+
+
+@contextmanager
+def _explained(aws: str) -> Iterator[None]:
+    """What an emulator refuses while the stack is made, or does not answer, as an error for people."""
+    try:
+        yield
+    except ClientError as error:
+        told = error.response["Error"]
+        raise LocalStackError(
+            f"{error.operation_name} was refused by the local stack: {told['Code']}: {told['Message']}",
+            remedy="Where a stack was deployed to this emulator before, remove it or take an empty one.",
+        ) from error
+    except BotoCoreError as error:
+        raise LocalStackError(
+            f"The emulator at {aws} stopped answering: {error}",
+            remedy="See what it says, and start it again.",
+        ) from error
 
 
 def _ecs_options(options: Options, aws: str, engine: str, jobs: Mapping[str, JobFolder]) -> local_ecs.Options:
@@ -191,14 +219,7 @@ def _deploy(
     declared = read_template(root)["Parameters"]
     images = {one.parameter: one.image for one in jobs.values() if one.parameter in declared}
     others = {"HeartbeatSeconds": str(options.heartbeat_seconds)}
-    try:
-        targets = make_targets(connect, dsn)
-    except ClientError as error:
-        raise LocalStackError(
-            f"The targets of the sample jobs could not be made: {error.response['Error']['Message']}",
-            remedy="Where a stack was deployed to this emulator before, remove it or take an empty one.",
-        ) from error
-    parameters = _NETWORK | images | others | targets
+    parameters = _NETWORK | images | others | make_targets(connect, dsn)
     return deploy(connect, root, NAME, parameters, {name: one.job for name, one in jobs.items()})
 
 
