@@ -33,6 +33,7 @@ from trueup.local.job_tasks import JobFolder, find_jobs, images_of, register
 from trueup.local.own_servers import check_given
 from trueup.local.packaging import project, read_template
 from trueup.local.parts import Parts
+from trueup.local.people import Keys, keys_of, local_user
 from trueup.local.postgres import postgres
 from trueup.local.serving import listen, url_of
 from trueup.local.stepfunctions import Calls, stepfunctions
@@ -85,6 +86,8 @@ class Stack:
     ecs: Ecs
     dsn: str
     deployed: Deployed
+    keys: Keys
+    """Of the user of this machine, as whom its tools of AWS call."""
     parts: Parts
     """To wait for something: who waits by it hears when a server of the stack ends."""
     _clients: dict[str, Any] = field(default_factory=dict)
@@ -130,7 +133,14 @@ class Stack:
 
     def environment(self) -> dict[str, str]:
         """What points botocore, and so every tool of AWS, at this stack."""
-        return {"AWS_ENDPOINT_URL": self.aws, **_own(self.stepfunctions, self.ecs.endpoint), **CREDENTIALS}
+        identifier, secret = self.keys
+        return {
+            "AWS_ENDPOINT_URL": self.aws,
+            **_own(self.stepfunctions, self.ecs.endpoint),
+            **CREDENTIALS,
+            "AWS_ACCESS_KEY_ID": identifier,
+            "AWS_SECRET_ACCESS_KEY": secret,
+        }
 
 
 @contextmanager
@@ -167,7 +177,7 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
         connect = connector(aws)
         with _explained(aws):
             deployed = _deploy(connect, options, root, dsn, jobs)
-            up = Stack(aws, engine, ecs, dsn, deployed, parts)
+            up = Stack(aws, engine, ecs, dsn, deployed, keys_of(local_user(), connect), parts)
             _hand_over(connect, up, jobs, note)
         yield up
 
