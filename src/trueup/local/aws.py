@@ -51,23 +51,27 @@ Connect = Callable[[str], Any]
 
 
 @contextmanager
-def ministack(services: Iterable[str] = (), env: Mapping[str, str] | None = None) -> Iterator[str]:
+def ministack(
+    services: Iterable[str] = (), env: Mapping[str, str] | None = None, python: str | None = None
+) -> Iterator[str]:
     """Yield the endpoint URL of an empty AWS that lives as long as the block.
 
     `services` limits it to those (all, when empty); `env` is added to its environment, which its Lambda
-    functions inherit.
+    functions inherit; `python` is one that has MiniStack, where it is not to be this one.
     Where TRUEUP_AWS_ENDPOINT is set, that URL is yielded and nothing is started.
     Raises LocalStackError when MiniStack is missing or does not start.
     """
     if own := os.environ.get(OWN_ENDPOINT):
         yield own
         return
-    _require_ministack()
+    if python is None:
+        _require_ministack()
     folder = Path(tempfile.mkdtemp(prefix="trueup-aws-"))
     listener = _listener()
     port = listener.getsockname()[1]
     environment = _environment(folder, port, services) | dict(env or {})
-    with guarded("MiniStack", _argv(listener), folder=folder, env=environment, hand_over=listener) as server:
+    argv = _argv(listener, python or sys.executable)
+    with guarded("MiniStack", argv, folder=folder, env=environment, hand_over=listener) as server:
         server.wait_until(lambda: _healthy(port), START_SECONDS)
         yield f"http://127.0.0.1:{port}"
 
@@ -112,10 +116,10 @@ def _require_ministack() -> None:
         )
 
 
-def _argv(listener: socket.socket) -> list[str]:
+def _argv(listener: socket.socket, python: str) -> list[str]:
     """Its own main() cannot take over a socket; hypercorn, which that runs, can."""
     bind = f"fd://{listener.fileno()}"
-    return [sys.executable, "-m", "hypercorn", "ministack.app:app", "--bind", bind, "--keep-alive", "75"]
+    return [python, "-m", "hypercorn", "ministack.app:app", "--bind", bind, "--keep-alive", "75"]
 
 
 def _environment(folder: Path, port: int, services: Iterable[str]) -> dict[str, str]:
