@@ -45,7 +45,7 @@ SETTINGS = {
 }
 
 # Its own main() cannot take over a socket; hypercorn, which that runs, can: here its standard input.
-_ARGV = [sys.executable, "-m", "hypercorn", "ministack.app:app", "--bind", "fd://0", "--keep-alive", "75"]
+_ARGS = ["-m", "hypercorn", "ministack.app:app", "--bind", "fd://0", "--keep-alive", "75"]
 
 Connect = Callable[[str], Any]
 """Gives a client of a service, by boto3's name for it."""
@@ -53,24 +53,29 @@ Connect = Callable[[str], Any]
 
 @contextmanager
 def ministack(
-    services: Iterable[str] = (), env: Mapping[str, str] | None = None, started: Started = nobody
+    services: Iterable[str] = (),
+    env: Mapping[str, str] | None = None,
+    python: str | None = None,
+    started: Started = nobody,
 ) -> Iterator[str]:
     """Yield the endpoint URL of an empty AWS that lives as long as the block.
 
     `services` limits it to those (all, when empty); `env` is added to its environment, which its Lambda
-    functions inherit.
+    functions inherit; `python` is one that has MiniStack, where it is not to be this one.
     Where TRUEUP_AWS_ENDPOINT is set, that URL is yielded and nothing is started.
     Raises LocalStackError when MiniStack is missing or does not start.
     """
     if own := os.environ.get(OWN_ENDPOINT):
         yield own
         return
-    _require_ministack()
+    if python is None:
+        _require_ministack()
     with guard("trueup-aws-") as under:
         listener = _listener()
         port = listener.getsockname()[1]
         environment = _environment(under.folder, port, services) | dict(env or {})
-        server = under.serve("MiniStack", _ARGV, env=environment, hand_over=listener)
+        argv = [python or sys.executable, *_ARGS]
+        server = under.serve("MiniStack", argv, env=environment, hand_over=listener)
         server.wait_until(lambda: _healthy(port), START_SECONDS)
         started(server)
         yield f"http://127.0.0.1:{port}"
