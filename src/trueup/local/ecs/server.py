@@ -19,7 +19,7 @@ import uvicorn
 from trueup.local.ecs.api.admin import harm
 from trueup.local.ecs.api.app import make_app
 from trueup.local.ecs.environment import Secrets, no_secrets
-from trueup.local.ecs.fargate import HOUR, Fargate, Settings, Sink
+from trueup.local.ecs.fargate import HOUR, PACE, Fargate, Settings, Sink
 from trueup.local.ecs.faults import Faults, NoFaults
 from trueup.local.ecs.images import Images
 from trueup.local.ecs.names import DEFAULT_ACCOUNT, DEFAULT_REGION, Place
@@ -54,6 +54,8 @@ class Options:
     deprovision: float = 0.0
     kept: float = HOUR
     unseen: float = 0.0
+    pace: float = PACE
+    healthy_after: float = 0.0
 
 
 class Ecs:
@@ -128,6 +130,8 @@ def _settings(options: Options, logs: Path, nursery: Nursery) -> Settings:
         deprovision=options.deprovision,
         kept=options.kept,
         unseen=options.unseen,
+        pace=options.pace,
+        healthy_after=options.healthy_after,
     )
 
 

@@ -9,6 +9,7 @@ from trueup.local.ecs.clusters import Cluster
 from trueup.local.ecs.errors import ApiError
 from trueup.local.ecs.fargate import Fargate
 from trueup.local.ecs.names import cluster_name
+from trueup.local.ecs.services import WAITING, ServiceStatus
 from trueup.local.ecs.tasks import Status
 
 
@@ -52,15 +53,15 @@ def list_all(fargate: Fargate, body: Body) -> Answer:
 
 def _described(fargate: Fargate, cluster: Cluster) -> Answer:
     statuses = [task.status for task in fargate.tasks(cluster.name)]
-    waiting = (Status.PROVISIONING, Status.PENDING)
+    services = fargate.services.of(cluster.name)
     return {
         "clusterArn": cluster.arn,
         "clusterName": cluster.name,
         "status": "ACTIVE",
         "registeredContainerInstancesCount": 0,
         "runningTasksCount": statuses.count(Status.RUNNING),
-        "pendingTasksCount": sum(status in waiting for status in statuses),
-        "activeServicesCount": 0,
+        "pendingTasksCount": sum(status in WAITING for status in statuses),
+        "activeServicesCount": sum(service.status is ServiceStatus.ACTIVE for service in services),
         "statistics": [],
         "tags": cluster.tags,
         "settings": cluster.settings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from trueup.local.ecs.api import clusters, definitions, tags, tasks
+from trueup.local.ecs.api import clusters, definitions, protection, services, tags, tasks
 from trueup.local.ecs.api.requests import Answer, Body
 from trueup.local.ecs.errors import not_implemented
 from trueup.local.ecs.fargate import Fargate
@@ -14,6 +14,13 @@ OPERATIONS: Mapping[str, Callable[[Fargate, Body], Answer]] = {
     "StopTask": tasks.stop,
     "DescribeTasks": tasks.describe_all,
     "ListTasks": tasks.list_all,
+    "GetTaskProtection": protection.get,
+    "UpdateTaskProtection": protection.update,
+    "CreateService": services.create,
+    "UpdateService": services.update,
+    "DeleteService": services.delete,
+    "DescribeServices": services.describe_all,
+    "ListServices": services.list_all,
     "RegisterTaskDefinition": definitions.register,
     "DescribeTaskDefinition": definitions.describe,
     "DeregisterTaskDefinition": definitions.deregister,

@@ -1,4 +1,4 @@
-"""Operations on tags of tasks, task definitions and clusters."""
+"""Operations on tags of tasks, services, task definitions and clusters."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from trueup.local.ecs.api.requests import Answer, Body, only, required
 from trueup.local.ecs.errors import invalid
 from trueup.local.ecs.fargate import Fargate
+from trueup.local.ecs.names import DEFAULT_CLUSTER
 
 
 def tag(fargate: Fargate, body: Body) -> Answer:
@@ -36,6 +37,9 @@ def _tags(fargate: Fargate, arn: str) -> list[dict[str, Any]]:
     kind = arn.split(":")[-1].partition("/")[0] if "task-definition" not in arn else "task-definition"
     if kind == "task":
         return fargate.life(arn).task.tags
+    if kind == "service":
+        cluster = arn.split("/")[1] if arn.count("/") > 1 else DEFAULT_CLUSTER
+        return fargate.services.existing(cluster, arn).tags
     if kind == "cluster":
         return fargate.clusters.find(arn).tags
     if kind == "task-definition":
