@@ -373,6 +373,8 @@ async def test_the_same_request_again_is_the_same_service_and_another_one_is_ref
         ({"launchType": "EC2"}, "UnsupportedFeatureException", "Launch type EC2 is not implemented"),
         ({"schedulingStrategy": "DAEMON"}, "UnsupportedFeatureException", "schedulingStrategy DAEMON"),
         ({"loadBalancers": [{}]}, "UnsupportedFeatureException", "CreateService with loadBalancers"),
+        ({"desiredCount": "2"}, "InvalidParameterException", "Invalid type for parameter desiredCount"),
+        ({"launchType": "MOON"}, "InvalidParameterException", "launchType must be one of EC2, FARGATE"),
         (
             {"deploymentController": {"type": "EXTERNAL"}},
             "UnsupportedFeatureException",
@@ -384,7 +386,7 @@ async def test_the_same_request_again_is_the_same_service_and_another_one_is_ref
             "The deployment strategy BLUE_GREEN",
         ),
         (
-            {"deploymentConfiguration": {"alarms": {"enable": True}}},
+            {"deploymentConfiguration": {"alarms": {"alarmNames": [], "rollback": False, "enable": True}}},
             "UnsupportedFeatureException",
             "A deploymentConfiguration with alarms",
         ),

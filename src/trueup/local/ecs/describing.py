@@ -29,7 +29,7 @@ def describe(task: Task, place: Place, *, tags: bool = False) -> Document:
         "cpu": task.cpu,
         "desiredStatus": task.desired,
         "enableExecuteCommand": False,
-        "ephemeralStorage": {"sizeInGiB": 20},
+        "ephemeralStorage": task.definition.document.get("ephemeralStorage") or {"sizeInGiB": 20},
         "group": task.group,
         "healthStatus": "UNKNOWN",
         "inferenceAccelerators": [],

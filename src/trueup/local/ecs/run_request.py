@@ -23,12 +23,10 @@ STEP_FUNCTIONS = "AWS Step Functions"
 
 _STARTED_BY = re.compile(r"[A-Za-z0-9/_-]{0,128}")
 _CLIENT_TOKEN = re.compile(r"[!-~]{1,64}")
-_KNOWN = frozenset(
-    (
-        *("capacityProviderStrategy", "clientToken", "cluster", "count", "enableECSManagedTags", "group"),
-        *("launchType", "networkConfiguration", "overrides", "platformVersion", "propagateTags", "startedBy"),
-        *("tags", "taskDefinition"),
-    )
+PARAMETERS = (
+    *("capacityProviderStrategy", "clientToken", "cluster", "count", "enableECSManagedTags", "group"),
+    *("launchType", "networkConfiguration", "overrides", "platformVersion", "propagateTags", "startedBy"),
+    *("tags", "taskDefinition"),
 )
 _OVERRIDABLE = frozenset(("containerOverrides", "cpu", "memory", "taskRoleArn", "executionRoleArn"))
 _CONTAINER_OVERRIDABLE = frozenset(("name", "command", "environment", "cpu", "memory", "memoryReservation"))
@@ -93,9 +91,6 @@ def read(body: Mapping[str, Any], clusters: Clusters, definitions: Definitions) 
 
 
 def _check_fields(body: Mapping[str, Any]) -> None:
-    beyond = sorted(name for name in body.keys() - _KNOWN if body[name])
-    if beyond:
-        raise not_implemented(f"RunTask with {', '.join(beyond)}", ", ".join(sorted(_KNOWN)))
     if body.get("platformVersion") not in PLATFORMS:
         raise not_implemented(f"Platform version {body['platformVersion']}", "LATEST, 1.4.0")
     started_by = body.get("startedBy") or ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueup.local.ecs.api.requests import Answer, Body, only, page
+from trueup.local.ecs.api.requests import Answer, Body, page
 from trueup.local.ecs.clusters import Cluster
 from trueup.local.ecs.errors import ApiError
 from trueup.local.ecs.fargate import Fargate
@@ -15,11 +15,6 @@ from trueup.local.ecs.tasks import Status
 
 def create(fargate: Fargate, body: Body) -> Answer:
     """CreateCluster: asked again, it answers the same."""
-    only(
-        "CreateCluster",
-        body,
-        *("clusterName", "tags", "settings", "capacityProviders", "defaultCapacityProviderStrategy"),
-    )
     made = fargate.clusters.create(
         body.get("clusterName"),
         capacity_providers=list(body.get("capacityProviders") or []),
@@ -32,7 +27,6 @@ def create(fargate: Fargate, body: Body) -> Answer:
 
 def describe(fargate: Fargate, body: Body) -> Answer:
     """DescribeClusters: those that there are, and the others as MISSING."""
-    only("DescribeClusters", body, "clusters", "include")
     clusters: list[Any] = []
     failures = []
     for reference in body.get("clusters") or ["default"]:
@@ -46,7 +40,6 @@ def describe(fargate: Fargate, body: Body) -> Answer:
 
 def list_all(fargate: Fargate, body: Body) -> Answer:
     """ListClusters."""
-    only("ListClusters", body, "maxResults", "nextToken")
     listed, more = page(body, [cluster.arn for cluster in fargate.clusters])
     return {"clusterArns": listed, **more}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from trueup.local.ecs import protection
-from trueup.local.ecs.api.requests import Answer, Body, only
+from trueup.local.ecs.api.requests import Answer, Body
 from trueup.local.ecs.errors import invalid
 from trueup.local.ecs.fargate import Fargate
 from trueup.local.ecs.names import task_id
@@ -17,13 +17,11 @@ MAX_UPDATED = 10
 
 def get(fargate: Fargate, body: Body) -> Answer:
     """GetTaskProtection."""
-    only("GetTaskProtection", body, "cluster", "tasks")
     return _answer(fargate, body, MAX_READ, lambda task: None)
 
 
 def update(fargate: Fargate, body: Body) -> Answer:
     """UpdateTaskProtection: asked again, the time begins anew."""
-    only("UpdateTaskProtection", body, "cluster", "tasks", "protectionEnabled", "expiresInMinutes")
     enabled = body.get("protectionEnabled")
     if not isinstance(enabled, bool):
         raise invalid("protectionEnabled can not be blank.")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueup.local.ecs import service_request
-from trueup.local.ecs.api.requests import Answer, Body, only, page, required
+from trueup.local.ecs.api.requests import Answer, Body, page, required
 from trueup.local.ecs.errors import invalid
 from trueup.local.ecs.fargate import Fargate
 from trueup.local.ecs.service_describing import describe_service
@@ -16,20 +15,17 @@ MAX_DESCRIBED = 10
 
 def create(fargate: Fargate, body: Body) -> Answer:
     """CreateService: its answer tells of no task yet."""
-    only("CreateService", body, *service_request.CREATE)
     return {"service": describe_service(fargate.services.create(body), fargate.place, tags=True)}
 
 
 def update(fargate: Fargate, body: Body) -> Answer:
     """UpdateService."""
-    only("UpdateService", body, *service_request.UPDATE)
     required(body, "service")
     return {"service": describe_service(fargate.services.update(body), fargate.place)}
 
 
 def delete(fargate: Fargate, body: Body) -> Answer:
     """DeleteService."""
-    only("DeleteService", body, "cluster", "service", "force")
     cluster = fargate.clusters.find(body.get("cluster")).name
     name = required(body, "service")
     ended = fargate.services.delete(cluster, name, force=bool(body.get("force")))
@@ -38,7 +34,6 @@ def delete(fargate: Fargate, body: Body) -> Answer:
 
 def describe_all(fargate: Fargate, body: Body) -> Answer:
     """DescribeServices: those that there are or were, and the others as MISSING."""
-    only("DescribeServices", body, "cluster", "services", "include")
     cluster = fargate.clusters.find(body.get("cluster")).name
     wanted = body.get("services") or []
     if not wanted:
@@ -60,11 +55,6 @@ def describe_all(fargate: Fargate, body: Body) -> Answer:
 
 def list_all(fargate: Fargate, body: Body) -> Answer:
     """ListServices: the ACTIVE ones, as [botocore] says at DeleteService."""
-    only(
-        "ListServices",
-        body,
-        *("cluster", "launchType", "schedulingStrategy", "maxResults", "nextToken"),
-    )
     cluster = fargate.clusters.find(body.get("cluster")).name
     wanted = (body.get("launchType"), body.get("schedulingStrategy"))
     there = fargate.services.of(cluster)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueup.local.ecs.api.requests import Answer, Body, only, required
+from trueup.local.ecs.api.requests import Answer, Body, required
 from trueup.local.ecs.errors import invalid
 from trueup.local.ecs.fargate import Fargate
 from trueup.local.ecs.names import DEFAULT_CLUSTER
@@ -12,7 +12,6 @@ from trueup.local.ecs.names import DEFAULT_CLUSTER
 
 def tag(fargate: Fargate, body: Body) -> Answer:
     """TagResource."""
-    only("TagResource", body, "resourceArn", "tags")
     tags = _tags(fargate, required(body, "resourceArn"))
     merged = {tag["key"]: tag for tag in [*tags, *(body.get("tags") or [])]}
     tags[:] = merged.values()
@@ -21,7 +20,6 @@ def tag(fargate: Fargate, body: Body) -> Answer:
 
 def untag(fargate: Fargate, body: Body) -> Answer:
     """UntagResource."""
-    only("UntagResource", body, "resourceArn", "tagKeys")
     tags = _tags(fargate, required(body, "resourceArn"))
     tags[:] = [tag for tag in tags if tag["key"] not in (body.get("tagKeys") or [])]
     return {}
@@ -29,7 +27,6 @@ def untag(fargate: Fargate, body: Body) -> Answer:
 
 def list_all(fargate: Fargate, body: Body) -> Answer:
     """ListTagsForResource."""
-    only("ListTagsForResource", body, "resourceArn")
     return {"tags": _tags(fargate, required(body, "resourceArn"))}
 
 
