@@ -218,6 +218,7 @@ def _ecs_options(options: Options, aws: str, engine: str, jobs: Mapping[str, Job
             **options.task_environment,
         },
         secrets=secret,
+        events=aws,
         warm=(*WARM, "psycopg"),
         faults=options.faults,
     )

@@ -76,8 +76,12 @@ class Life:
         self._stop.set()
 
     def interrupt(self) -> None:
-        """Spot takes its capacity back."""
+        """Spot takes its capacity back; who listens for events hears of it while the task still runs."""
+        first_to_stop = self.task.stop is None
         self.stop(Stop(StopCode.SPOT, INTERRUPTED))
+        if first_to_stop and self.task.status is Status.RUNNING:
+            self.task.version += 1
+            self._around.changed(self.task)
 
     def kill(self) -> bool:
         """SIGKILL from nowhere. False where nothing runs; so in `freeze` and `thaw`."""
@@ -114,6 +118,7 @@ class Life:
 
     async def _start(self) -> Process:
         task, container = self.task, self.task.container
+        self._move(Status.ACTIVATING)
         self._mark("pullStartedAt")
         image = None if self._fate.cannot_pull else self._around.images.find(container.image)
         if image is None:
@@ -123,6 +128,7 @@ class Life:
         order = await self._unless_stopped(self._around.order(task, image))
         process = self._process = await self._around.launcher.start(order)
         self._mark("startedAt", "connectivityAt")
+        task.pid = process.pid
         container.status = "RUNNING"
         self._move(Status.RUNNING)
         return process
@@ -133,6 +139,7 @@ class Life:
         try:
             await first(ended, asyncio.create_task(self._stop.wait()))
             if not ended.done():
+                self._move(Status.DEACTIVATING)
                 self._move(Status.STOPPING)
                 await self._end(process, ended)
             return ended.result()
@@ -140,7 +147,7 @@ class Life:
             process.kill()  # nobody would wait for it any more
             raise
         finally:
-            self._process = None
+            self._process = self.task.pid = None
             await cancel(befalls, ended)
 
     async def _end(self, process: Process, ended: asyncio.Task[int]) -> None:
