@@ -23,7 +23,6 @@ from trueup.local.ecs.images import Image, Images
 from trueup.local.ecs.launching import Launcher, Order
 from trueup.local.ecs.life import Life, Surroundings
 from trueup.local.ecs.names import Place, new_task_id
-from trueup.local.ecs.orders import Orders
 from trueup.local.ecs.run_request import RunRequest
 from trueup.local.ecs.tasks import STOPPED_BY_USER, Container, Stop, StopCode, Task
 
@@ -74,7 +73,9 @@ class Fargate:
         self.place = settings.place
         self.clusters = Clusters(settings.place)
         self.definitions = Definitions(settings.place)
-        self.orders = Orders(settings.faults)
+        self.faults = settings.faults
+        self.lost: set[str] = set()
+        """ARNs of tasks that DescribeTasks does not know until they are taken out of here."""
         self.address = ""
         self._lives: dict[str, Life] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -104,7 +105,7 @@ class Fargate:
             return self._again(self._tokens[token], text), []
         self._calls += 1
         launch = Launch(request.definition.family, self._calls, request.environment)
-        refusal = self.orders.refuses(launch)
+        refusal = self.faults.refuses(launch)
         if refusal is not None:
             refusal.raise_error()
             return [], [refusal] * request.count
@@ -150,7 +151,7 @@ class Fargate:
             tags=request.tags,
             times={"createdAt": self.now()},
         )
-        fate = self.orders.fate(Launch(task.family, self._started, request.environment))
+        fate = self.faults.fate(Launch(task.family, self._started, request.environment, task.arn))
         life = self._lives[identifier] = Life(task, self._around, fate)
         running = self._running[identifier] = asyncio.create_task(life.run())
         running.add_done_callback(lambda _: self._running.pop(identifier))
