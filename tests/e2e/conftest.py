@@ -5,7 +5,10 @@ Waits of the machines are a tenth of what they are on AWS; limits and heartbeats
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -31,3 +34,14 @@ def rig() -> Iterator[Rig]:
 def up(rig: Rig) -> Stack:
     """The stack."""
     return rig.up
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder for temporary files of what a test starts."""
+    # Not tmp_path: that is too long for PostgreSQL's socket, and closed to the `nobody` that root runs it as.
+    folder = Path(tempfile.mkdtemp(prefix="tu-"))
+    folder.chmod(0o755)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)

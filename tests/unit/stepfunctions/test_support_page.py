@@ -58,7 +58,7 @@ def takes(kind: str, field: str) -> bool:
     problems: list[Problem] = []
     raw = {"Type": kind, field: None} | ({"ItemProcessor": DISTRIBUTED} if kind == "Map" else {})
     parse_state("S", Fields(raw, "", problems, "State 'S'"), lambda fields: _workflow(fields, set()))
-    return not any(f"the field '{field}' is not supported" in problem.message for problem in problems)
+    return not any(f"Field '{field}' is not supported" in problem.message for problem in problems)
 
 
 DISTRIBUTED = {"ProcessorConfig": {"Mode": "DISTRIBUTED"}, **machine(("P", passing()))}

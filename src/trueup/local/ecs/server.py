@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
@@ -24,6 +22,7 @@ from trueup.local.ecs.faults import Faults, NoFaults
 from trueup.local.ecs.images import Images
 from trueup.local.ecs.names import DEFAULT_ACCOUNT, DEFAULT_REGION, Place
 from trueup.local.ecs.processes import Nursery
+from trueup.local.process import Guard, guard
 from trueup.local.serving import Server, listen, stop_soon, url_of
 
 T = TypeVar("T")
@@ -86,13 +85,13 @@ class Ecs:
 Started = Callable[[Ecs, Callable[[], None]], None]
 
 
-async def run(options: Options, logs: Path, started: Started) -> None:
-    """Serve until told to stop, or cancelled.
+async def run(options: Options, over_tasks: Guard, started: Started) -> None:
+    """Serve until told to stop, or cancelled; tasks run under the guard.
 
     `started` is called with the server and with what tells it to stop (from any thread).
     """
-    # A folder that is ours goes with the nursery, which outlives this process if only by a moment.
-    nursery = Nursery(logs / "nursery.log", options.warm, None if options.logs else logs)
+    logs = options.logs or over_tasks.folder
+    nursery = Nursery(over_tasks, logs / "nursery.log", options.warm)
     fargate = Fargate(_settings(options, logs, nursery))
     listening = listen(options.host, options.port)
     fargate.address = url_of(listening)
@@ -129,14 +128,17 @@ def _settings(options: Options, logs: Path, nursery: Nursery) -> Settings:
 def serve(options: Options) -> Iterator[Ecs]:
     """Serve from a thread while the block lasts; at its end every task is killed.
 
-    So it is when this process is killed. Raises OSError where the port is taken.
+    So it is when this process is killed. Raises OSError where the port is taken, and LocalStackError where
+    there is no folder for logs.
     """
-    with _logs(options) as logs:
+    if options.logs is not None:
+        options.logs.mkdir(parents=True, exist_ok=True)
+    with guard("" if options.logs else "trueup-ecs-") as over_tasks:
         ready: Future[tuple[Ecs, Callable[[], None]]] = Future()
 
         def work() -> None:
             try:
-                asyncio.run(run(options, logs, lambda ecs, stop: ready.set_result((ecs, stop))))
+                asyncio.run(run(options, over_tasks, lambda ecs, stop: ready.set_result((ecs, stop))))
             except BaseException as error:
                 if ready.done():
                     raise
@@ -150,16 +152,3 @@ def serve(options: Options) -> Iterator[Ecs]:
         finally:
             stop()
             thread.join()
-
-
-@contextmanager
-def _logs(options: Options) -> Iterator[Path]:
-    if options.logs is not None:
-        options.logs.mkdir(parents=True, exist_ok=True)
-        yield options.logs
-        return
-    logs = Path(tempfile.mkdtemp(prefix="trueup-ecs-"))
-    try:
-        yield logs
-    finally:
-        shutil.rmtree(logs, ignore_errors=True)

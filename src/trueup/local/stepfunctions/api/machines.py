@@ -162,9 +162,5 @@ def validate(_: Engine, body: Body) -> Json:
 
 
 def _diagnostic(problem: Problem) -> Json:
-    return {
-        "severity": "ERROR",
-        "code": problem.code,
-        "message": problem.message,
-        "location": problem.location,
-    }
+    told = {"severity": "ERROR", "code": problem.code, "message": problem.message}
+    return told if problem.location is None else {**told, "location": problem.location}

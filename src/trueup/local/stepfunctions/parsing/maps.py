@@ -43,7 +43,7 @@ def parse_map(fields: Fields, common: dict[str, Json], workflow: ParseWorkflow) 
     name = "Iterator" if fields.has("Iterator") else "ItemProcessor"
     processor = fields.inner(name)
     distributed, express = _mode(processor)
-    inner = workflow(processor)
+    inner = workflow(processor) if fields.has(name) else Workflow(start_at="", states={})
     if express:
         _check_express(fields, inner)
     return Map(

@@ -237,9 +237,12 @@ class Execution:
         self.status, self.stopped_at = status, self.clock.now()
         details: dict[str, Json] = data("output", self.output) if self.output and error is None else {}
         if error is not None:
-            self.error, self.cause = error.error, error.cause
             details = failure(error.error, error.cause)
-        self.history.close(f"Execution{word}", self._previous(), f"execution{word}EventDetails", details)
+            if status != TIMED_OUT:  # which the history alone gives a reason for (floci-io/floci#2733)
+                self.error, self.cause = error.error, error.cause
+        # An end from outside points to nothing (measured on AWS: floci-io/floci#2965).
+        previous = 0 if status in (TIMED_OUT, ABORTED) else self._strand.previous
+        self.history.close(f"Execution{word}", previous, f"execution{word}EventDetails", details)
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
         self._ended.set()
@@ -247,11 +250,6 @@ class Execution:
         watchers, self._watchers = self._watchers, []
         for watcher in watchers:
             watcher(self)
-
-    def _previous(self) -> int:
-        """Ends from outside point to the newest event: strands within are not told from here."""
-        inside = self._task is not None and self._task is asyncio.current_task()
-        return self._strand.previous if inside else self.history.last
 
 
 async def _finish(work: Callable[[], Awaitable[None]]) -> None:

@@ -36,9 +36,9 @@ async def _choice(visit: Visit) -> Step:
         if rule.holds(scope):
             return Step(output, rule.next, rule.assign.render(scope) if rule.assign else None)
     if state.default is None:
+        # Documented as States.NoChoiceMatched; measured on AWS as States.Runtime (floci-io/floci#3167).
         raise EvaluationError(
-            "Failed to transition out of the state. The state does not point to a next state.",
-            error="States.NoChoiceMatched",
+            "Failed to transition out of the state. The state does not point to a next state."
         )
     return Step(output, state.default, state.assign.render(scope) if state.assign else None)
 
