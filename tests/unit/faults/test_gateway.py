@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -203,6 +204,15 @@ def test_a_harm_strikes_with_the_checkpoint_that_it_is_meant_for(way: Way, servi
     assert [("exit", "")] == way.struck()
 
 
+def test_a_checkpoint_whose_answer_is_lost_is_one(way: Way) -> None:
+    harmed: list[tuple[str, str, int]] = []
+    way.gateway.harm = lambda *what: not harmed.append(what)
+    way.give(fault("kill", checkpoint=1), fault("call-answer-lost"))
+    with pytest.raises(ConnectionClosedError):
+        way.client("dynamodb").update_item(**CHECKPOINT)
+    assert ["kill"] == [what for _, what, _ in harmed]
+
+
 def test_who_is_frozen_at_a_checkpoint_thaws(way: Way) -> None:
     harmed: list[str] = []
     thawed = threading.Event()
@@ -264,6 +274,9 @@ def test_faults_that_are_given_over_http_are_told_to_the_stack(way: Way) -> None
     with urllib.request.urlopen(f"{way.url}/_faults", body, timeout=10) as answer:  # noqa: S310 - our own
         assert [{"fault": "kill", "struck": 0}] == json.load(answer)["faults"]
     assert added.is_set()
+    with pytest.raises(urllib.error.HTTPError, match="400") as refusal:
+        urllib.request.urlopen(f"{way.url}/_faults", b'{"seed": 2, "faults": []}', timeout=10)  # noqa: S310
+    assert "when the stack starts" in json.load(refusal.value)["error"]
 
 
 def test_a_service_that_is_gone_breaks_the_connection_and_not_the_gateway(way: Way, service: Service) -> None:

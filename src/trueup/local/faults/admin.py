@@ -13,7 +13,7 @@ from typing import Any
 
 from trueup.errors import UsageError
 from trueup.local.faults.board import Board
-from trueup.local.faults.model import as_plan
+from trueup.local.faults.model import Fault, as_plan
 
 PATH = "/_faults"
 
@@ -22,7 +22,7 @@ def answer(board: Board, method: str, body: bytes, added: Callable[[], None]) ->
     """Status and document of the answer; `added` is called after faults were given."""
     try:
         if method == "POST":
-            board.add(as_plan(json.loads(body), "body").faults)
+            board.add(_faults(body))
             added()
         elif method == "DELETE":
             board.clear()
@@ -33,3 +33,10 @@ def answer(board: Board, method: str, body: bytes, added: Callable[[], None]) ->
     except ValueError as error:
         return 400, {"error": f"The body has to be JSON: {error}"}
     return 200, board.told()
+
+
+def _faults(body: bytes) -> tuple[Fault, ...]:
+    plan = as_plan(json.loads(body), "body")
+    if "seed" in plan.model_fields_set:
+        raise UsageError("The seed is chosen when the stack starts.", remedy="Leave it out.")
+    return plan.faults

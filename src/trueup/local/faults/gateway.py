@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, contextmanager
+from http import HTTPStatus
 from typing import Any
 
 import h11
@@ -27,6 +28,7 @@ from trueup.local.faults.model import (
     CallAnswerLost,
     CallbackLate,
     CallDelayed,
+    CallRefused,
     Exited,
     Frozen,
     OfCallbacks,
@@ -105,27 +107,23 @@ class Gateway:
 
         known = service in ("dynamodb", "s3")
         picked = self._board.pick(OfCalls, caller.subject, f"{service} {operation}", fits) if known else None
-        if picked is None:
-            return await self._unharmed(client, call, caller, service, operation)
-        fault = picked[0].fault
-        if isinstance(fault, CallDelayed):
+        fault = picked[0].fault if picked else None
+        if isinstance(fault, CallRefused):
+            await client.answer(refusal(service, fault.fault))
+            return
+        if picked and isinstance(fault, CallDelayed):
             await asyncio.sleep(self._board.seconds(picked[0], caller.subject, fault.seconds))
             if fault.fault == "call-unanswered":
-                return client.abort()
-            return await self._unharmed(client, call, caller, service, operation)
-        if isinstance(fault, CallAnswerLost):
-            async with self._asked(call, service) as answer:
-                await answer.whole()
-            return client.abort()
-        return await client.answer(refusal(service, fault.fault))
-
-    async def _unharmed(
-        self, client: Client, call: Call, caller: Caller, service: str, operation: str
-    ) -> None:
+                client.abort()
+                return
         async with self._asked(call, service) as answer:
-            if caller.task and answer.status == 200 and is_checkpoint(call, operation):
+            if caller.task and answer.status == HTTPStatus.OK and is_checkpoint(call, operation):
                 await self._checkpointed(caller)
-            await client.answer(answer)
+            if isinstance(fault, CallAnswerLost):
+                await answer.whole()
+                client.abort()
+            else:
+                await client.answer(answer)
 
     async def _checkpointed(self, caller: Caller) -> None:
         caller.checkpoints += 1
@@ -183,7 +181,7 @@ class Gateway:
     async def _deliver(self, call: Call, strike: Strike) -> Reply:
         async with self._asked(call, _STEP_FUNCTIONS) as answer:
             body = await answer.whole()
-        error = "" if answer.status == 200 else str(json.loads(body)["__type"]).rpartition("#")[2]
+        error = "" if answer.status == HTTPStatus.OK else str(json.loads(body)["__type"]).rpartition("#")[2]
         strike.answers.append(error)
         return reply(answer.status, body, "application/x-amz-json-1.0")
 
