@@ -7,7 +7,7 @@ says of machines and tasks: the engine and the ECS server of this package take t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,10 +95,10 @@ def _deployed(cloudformation: Any, stack: str) -> Deployed:
     return Deployed(outputs, resources)
 
 
-def give_environment(connect: Connect, deployed: Deployed, variables: Mapping[str, str]) -> None:
-    """Add variables to what the functions find in their environment: where the servers are."""
+def give_environment(connect: Connect, names: Iterable[str], variables: Mapping[str, str]) -> None:
+    """Add variables to what functions find in their environment: where the servers are."""
     functions = connect("lambda")
-    for name in deployed.of_type("AWS::Lambda::Function"):
+    for name in names:
         found = functions.get_function_configuration(FunctionName=name)
         known = found.get("Environment", {}).get("Variables", {})
         functions.update_function_configuration(
