@@ -7,6 +7,7 @@ otherwise knows of it. Answers that are lost on the way are in `test_faults_call
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,6 @@ from trueup.local.stack import NAME
 from . import dying
 from .numbered import assert_exact
 from .rig import Case, Rig, together
-from .trouble import Trouble
 
 pytestmark = pytest.mark.timeout(600)
 FUNCTIONS = ("plan", "settle", "accept")
@@ -29,14 +29,13 @@ TOLD = {"before": "Worker process died", "after": "Worker process died", "hang":
 @pytest.fixture(scope="module")
 def trouble(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder in which the functions look for what shall become of them."""
-    folder = rig.troubles.folder = tmp_path_factory.mktemp("trouble")
+    folder = tmp_path_factory.mktemp("trouble")
     client = rig.up.client("lambda")
     before = {name: client.get_function_configuration(FunctionName=f"{NAME}-{name}") for name in FUNCTIONS}
     for name, found in before.items():
         variables = {**found["Environment"]["Variables"], "TROUBLE": str(folder)}
         deploy(rig, name, "dying.handler", SECONDS, variables)
     yield folder
-    rig.troubles.folder = None
     for name, found in before.items():
         deploy(rig, name, found["Handler"], found["Timeout"], found["Environment"]["Variables"])
 
@@ -56,10 +55,16 @@ def deploy(rig: Rig, name: str, handler: str, seconds: int, variables: dict[str,
     )
 
 
+def doom(folder: Path, how: str, run_id: str) -> None:
+    """Let each function die once when it works for a run."""
+    for function in FUNCTIONS:
+        (folder / f"{run_id}.{function}.{how}").touch()
+
+
 def test_functions_whose_processes_die_are_called_again_and_nothing_is_done_twice(
     rig: Rig, trouble: Path, subtests: pytest.Subtests
 ) -> None:
-    cases = [Case(how, days=2, trouble=Trouble(dying=dict.fromkeys(FUNCTIONS, how))) for how in dying.HOWS]
+    cases = [Case(how, days=2, prepare=partial(doom, trouble, how)) for how in dying.HOWS]
     for case, run in together(rig, cases):
         how = case.name
         with subtests.test(how):
