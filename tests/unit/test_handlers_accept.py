@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from trueup.errors import LaunchTaken
+from trueup.ledger import Owner
 from trueup.model.states import PartitionStatus, Phase
 from trueup.platform import Ended, TaskState
 
@@ -115,6 +116,29 @@ def test_called_again_when_its_slice_has_gone_on_a_launch_costs_nothing_more() -
     assert "again" == here.accept.handle(first)["answer"]
     faults = [item.faults for item in here.ledger.partitions.all(task.order.run_id, Phase.APPLY)]
     assert [0] == faults
+
+
+def test_what_later_launches_work_on_is_left_alone_by_the_first_word_on_an_earlier_one() -> None:
+    here, child, task = launched()
+    run_id = task.order.run_id
+    steps(task, 2)  # it has taken the first partition
+    for launch in (2, 3):  # of another fan-out: somebody redrove this one
+        owner = Owner(run_id, Phase.APPLY, launch, f"task-{launch}")
+        here.ledger.partitions.take(owner, "item=b")
+    task.end(Ended(exit_code=137, stop_code="EssentialContainerExited"))
+    accepted(here, child, left_by(task.ended or Ended()))
+    found = here.ledger.partitions.get(run_id, Phase.APPLY, "item=b")
+    assert (PartitionStatus.RUNNING, 2, 3) == (found.status, found.takes, found.launch)
+
+
+def test_an_interruption_after_a_take_leaves_no_mark_on_the_next_partition() -> None:
+    here, child, task = launched()
+    while task.at is None or task.at.name != "reported":
+        task.step()
+    task.end(SPOT)
+    assert "again" == accepted(here, child, left_by(SPOT))
+    found = here.ledger.partitions.get(task.order.run_id, Phase.APPLY, "item=b")
+    assert (0, 0) == (found.idle, found.faults)
 
 
 def test_of_two_tasks_for_one_launch_the_second_leaves_and_says_nothing() -> None:
