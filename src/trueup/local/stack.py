@@ -218,6 +218,7 @@ def _ecs_options(options: Options, aws: str, engine: str, jobs: Mapping[str, Job
             **options.task_environment,
         },
         secrets=secret,
+        cloudwatch=client("logs", aws),
         warm=(*WARM, "psycopg"),
         faults=options.faults,
     )
@@ -241,7 +242,8 @@ def _hand_over(connect: Connect, up: Stack, jobs: Mapping[str, JobFolder], note:
     defined = " ".join(up.deployed.of_type("AWS::ECS::TaskDefinition"))
     for name, one in jobs.items():
         if f"/{NAME}-{name}-write:" not in defined:
-            register(own, NAME, one, {"TRUEUP_TABLE": up.table, "TRUEUP_BUCKET": up.bucket})
+            variables = {"TRUEUP_TABLE": up.table, "TRUEUP_BUCKET": up.bucket}
+            register(own, NAME, one, variables, f"/trueup/{NAME}/tasks")
             note(f"{name} is not in template.yaml; its tasks are defined by its job file alone.")
 
 

@@ -6,6 +6,7 @@
     tasks, life             the states of one task, and its way through them
     definitions, clusters   what tasks are started from
     images, environment     what a container is here: a program in a folder, and what it finds
+    awslogs                 what containers write, sent to CloudWatch Logs
     launching, processes, _nursery      the port to processes, and the parent that none of them outlives
     faults, orders          what shall go wrong: by a rule, by order
     describing, metadata    a task as told by the API, in an event, and to itself

@@ -43,6 +43,8 @@ class Options:
     environment: Mapping[str, str] = field(default_factory=dict)
     """What every task gets beside INHERITED: endpoints, credentials."""
     secrets: Secrets = no_secrets
+    cloudwatch: Any | None = None
+    """A boto3 client of CloudWatch Logs, for definitions with the driver awslogs."""
     logs: Path | None = None
     """Where tasks write; a folder that goes with the server, where none is given."""
     warm: tuple[str, ...] = ()
@@ -122,6 +124,7 @@ def _settings(options: Options, logs: Path, nursery: Nursery) -> Settings:
         faults=options.faults,
         sink=options.sink,
         secrets=options.secrets,
+        cloudwatch=options.cloudwatch,
         environment=inherited | dict(options.environment),
         cold_start=options.cold_start,
         deprovision=options.deprovision,
