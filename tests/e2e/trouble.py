@@ -140,7 +140,9 @@ def _about(service: str, action: str, parameters: Any) -> tuple[str, str]:
     """Which run a call is for, and what it is."""
     if service == "lambda":
         event = json.loads(parameters["Payload"])
-        return event.get("runId") or event["order"]["runId"], parameters["FunctionName"].rpartition("-")[2]
+        # Functions of others have other events.
+        run_id = event.get("runId") or event.get("order", {}).get("runId", "")
+        return run_id, parameters["FunctionName"].rpartition("-")[2]
     if action == "runTask":
         container = parameters["Overrides"]["ContainerOverrides"][0]
         return _order({one["Name"]: one["Value"] for one in container["Environment"]})["runId"], action
