@@ -29,12 +29,12 @@ import boto3
 def handler(event, context):
     machines = boto3.client("stepfunctions").list_state_machines()["stateMachines"]
     # Of a job that template.yaml does not have: only our ECS knows it.
-    tasks = boto3.client("ecs").describe_task_definition(taskDefinition="trueup-steps-write")["taskDefinition"]
+    tasks = boto3.client("ecs").describe_task_definition(taskDefinition="trueup-steps-write")
     boto3.client("dynamodb").put_item(TableName="greeted", Item={"PK": {"S": event["name"]}})
     return {
         "greeting": f"hello {event['name']}",
         "machines": sorted(machine["name"] for machine in machines),
-        "tasks": tasks["family"],
+        "tasks": tasks["taskDefinition"]["family"],
     }
 """
 

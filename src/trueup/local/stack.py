@@ -27,9 +27,11 @@ from trueup.errors import LocalStackError
 from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable
 from trueup.local import ecs as local_ecs
+from trueup.local import faults as local_faults
 from trueup.local.aws import REGION, Connect, client, connector, ministack
 from trueup.local.deploying import Deployed, deploy, give_environment, make_machines, make_tasks
-from trueup.local.ecs import WARM, Ecs, Faults, NoFaults
+from trueup.local.ecs import WARM, Ecs
+from trueup.local.faults import FaultPlan, Faults, Strike
 from trueup.local.gateway import REST, STATES, TASKS, gateway
 from trueup.local.job_tasks import JobFolder, find_jobs, images_of, register
 from trueup.local.own_servers import check_given
@@ -38,7 +40,7 @@ from trueup.local.parts import Parts
 from trueup.local.people import Keys, keys_of, local_user
 from trueup.local.postgres import postgres
 from trueup.local.serving import listen, url_of
-from trueup.local.stepfunctions import Calls, stepfunctions
+from trueup.local.stepfunctions import stepfunctions
 from trueup.local.targets import make_targets
 
 NAME = "trueup"
@@ -69,9 +71,9 @@ class Options:
 
     aws: str | None = None
     jobs: Path | None = None
-    faults: Faults = field(default_factory=NoFaults)
-    between: Callable[[Calls], Calls] | None = None
-    """Stands between the machines and the services that they call: for calls that go wrong on purpose."""
+    faults: FaultPlan = field(default_factory=FaultPlan)
+    struck: Callable[[Strike], None] = lambda strike: None
+    """Hears of each fault that strikes, on the thread that it strikes on."""
     scale: float = 1.0
     timeouts: float = 1.0
     heartbeat_seconds: int = 15
@@ -87,6 +89,7 @@ class Stack:
     aws: str
     stepfunctions: str
     ecs: Ecs
+    faults: Faults
     dsn: str
     deployed: Deployed
     keys: Keys
@@ -168,7 +171,8 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
         aws = options.aws or ups.enter_context(ministack(SERVICES, ours, started=parts.add))
         dsn = ups.enter_context(postgres(started=parts.add))
         machines = ups.enter_context(listen())
-        ecs = ups.enter_context(local_ecs.serve(_ecs_options(options, aws, url_of(machines), jobs)))
+        faults = ups.enter_context(local_faults.served(options.faults, options.struck))
+        ecs = ups.enter_context(local_ecs.serve(_ecs_options(options, aws, url_of(machines), jobs, faults)))
         endpoints = {"*": aws, "events": aws, "ecs": ecs.endpoint}
         engine = ups.enter_context(
             stepfunctions(
@@ -176,16 +180,19 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
                 listening=machines,
                 scale=options.scale,
                 timeouts=options.timeouts,
-                between=options.between,
+                between=faults.between,
             )
         )
+        faults.stand_between({"*": aws, "states": engine}, ecs)
         servers = {REST: aws, STATES: engine, TASKS: ecs.endpoint}
         endpoint = ups.enter_context(gateway(front, servers))
         note("Deploying template.yaml …")
         connect = connector(aws)
         with _explained(aws):
             deployed = _deploy(connect, options, root, dsn, jobs)
-            up = Stack(endpoint, aws, engine, ecs, dsn, deployed, keys_of(local_user(), connect), parts)
+            up = Stack(
+                endpoint, aws, engine, ecs, faults, dsn, deployed, keys_of(local_user(), connect), parts
+            )
             _hand_over(connect, up, jobs, note)
         yield up
 
@@ -208,7 +215,9 @@ def _explained(aws: str) -> Iterator[None]:
         ) from error
 
 
-def _ecs_options(options: Options, aws: str, engine: str, jobs: Mapping[str, JobFolder]) -> local_ecs.Options:
+def _ecs_options(
+    options: Options, aws: str, engine: str, jobs: Mapping[str, JobFolder], faults: Faults
+) -> local_ecs.Options:
     vault = client("secretsmanager", aws)
 
     def secret(reference: str) -> str:
@@ -227,8 +236,9 @@ def _ecs_options(options: Options, aws: str, engine: str, jobs: Mapping[str, Job
         },
         secrets=secret,
         cloudwatch=client("logs", aws),
+        events=aws,
         warm=(*WARM, "psycopg"),
-        faults=options.faults,
+        faults=faults.launches,
     )
 
 
@@ -244,7 +254,9 @@ def _deploy(
 
 def _hand_over(connect: Connect, up: Stack, jobs: Mapping[str, JobFolder], note: Note) -> None:
     own = up.client("ecs")
-    give_environment(connect, up.deployed, _own(up.stepfunctions, up.ecs.endpoint))
+    functions = up.deployed.of_type("AWS::Lambda::Function")
+    give_environment(connect, functions, _own(up.stepfunctions, up.ecs.endpoint))
+    up.faults.lead_functions(functions, lambda name, more: give_environment(connect, [name], more))
     make_tasks(connect, up.deployed, up.ecs, own)
     make_machines(connect, up.deployed, up.client("stepfunctions"))
     defined = " ".join(up.deployed.of_type("AWS::ECS::TaskDefinition"))
