@@ -106,17 +106,34 @@ def test_an_update_does_not_reach_executions_under_way() -> None:
     assert ("old", "new") == play(scene)
 
 
-def test_executions_go_on_when_their_machine_is_deleted() -> None:
-    async def scene(world: World) -> str:
-        execution = world.start(world.create(SLOW))
-        world.api("DeleteStateMachine", stateMachineArn=execution.origin.machine_arn)
-        assert "StateMachineDoesNotExist" == refused(
-            world, "DescribeStateMachine", stateMachineArn=execution.origin.machine_arn
-        )
+def test_a_machine_is_deleted_when_its_executions_have_ended_at_their_next_transition() -> None:
+    # [botocore] DeleteStateMachine.
+    async def scene(world: World) -> None:
+        arn = world.create(machine(("W", {"Type": "Wait", "Seconds": 60}), ("P", passing())))
+        execution = world.start(arn)
+        await asyncio.sleep(1)
+        world.api("DeleteStateMachine", stateMachineArn=arn)
+        assert "DELETING" == world.api("DescribeStateMachine", stateMachineArn=arn)["status"]
+        for operation in ("StartExecution", "UpdateStateMachine"):
+            body = {"definition": json.dumps(SLOW)} if operation == "UpdateStateMachine" else {}
+            assert "StateMachineDeleting" == refused(world, operation, stateMachineArn=arn, **body)
         await execution.ended()
-        return execution.status
+        ended = ran(execution)
+        assert ("ABORTED", 60) == (ended.status, ended.seconds)
+        assert ["WaitStateExited", "ExecutionAborted"] == ended.types[-2:]
+        assert "StateMachineDoesNotExist" == refused(world, "DescribeStateMachine", stateMachineArn=arn)
 
-    assert "SUCCEEDED" == play(scene)
+    play(scene)
+
+
+def test_a_machine_that_runs_nothing_is_deleted_at_once() -> None:
+    async def scene(world: World) -> None:
+        arn = world.create(SLOW)
+        world.api("DeleteStateMachine", stateMachineArn=arn)
+        assert "StateMachineDoesNotExist" == refused(world, "DescribeStateMachine", stateMachineArn=arn)
+        world.api("DeleteStateMachine", stateMachineArn=arn)
+
+    play(scene)
 
 
 def test_event_bridge_hears_of_the_start_and_the_end() -> None:

@@ -90,8 +90,8 @@ def update(engine: Engine, body: Body) -> Json:
 
 
 def delete(engine: Engine, body: Body) -> Json:
-    """DeleteStateMachine: its executions go on."""
-    engine.machines.delete(required(body, "stateMachineArn"))
+    """DeleteStateMachine: its executions end at their next transition, and then it goes."""
+    engine.delete_machine(required(body, "stateMachineArn"))
     return {}
 
 
@@ -105,7 +105,7 @@ def describe(engine: Engine, body: Body) -> Json:
     answer = {
         "stateMachineArn": arn,
         "name": found.name,
-        "status": "ACTIVE",
+        "status": "DELETING" if found.deleting else "ACTIVE",
         "type": _type(found),
         "definition": "{}" if hidden else revision.definition,
         "roleArn": revision.role_arn,

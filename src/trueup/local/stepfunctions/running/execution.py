@@ -101,6 +101,8 @@ class Execution:
         self.redrive_tokens: deque[str] = deque(maxlen=10)
         self.history = History(services.clock.now)
         self.map_runs: list[MapRun] = []
+        self.doomed = False
+        """Whether it ends at its next transition: its machine is being deleted."""
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
         self._strand = Strand(self, self.history)
