@@ -309,3 +309,20 @@ def test_an_execution_tells_the_definition_that_it_runs_not_the_machine_s_newest
         assert SLOW == json.loads(told["definition"])
 
     play(scene)
+
+
+def test_what_an_execution_runs_is_told_as_it_was_written_and_when_it_was_changed() -> None:
+    # [botocore] DescribeStateMachineForExecution: revisionId and updateDate are those of the revision.
+    async def scene(world: World) -> None:
+        arn = world.create(SLOW)
+        await asyncio.sleep(5)
+        logging = {"level": "ALL", "includeExecutionData": True}
+        text = json.dumps(SLOW, indent=2)
+        body = {"definition": text, "loggingConfiguration": logging}
+        update = world.api("UpdateStateMachine", stateMachineArn=arn, **body)
+        await asyncio.sleep(5)
+        told = world.api("DescribeStateMachineForExecution", executionArn=world.start(arn).arn)
+        assert (text, logging) == (told["definition"], told["loggingConfiguration"])
+        assert (update["updateDate"], update["revisionId"]) == (told["updateDate"], told["revisionId"])
+
+    play(scene)

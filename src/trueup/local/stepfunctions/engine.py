@@ -206,7 +206,7 @@ class Engine:
         origin = Origin(
             machine.arn,
             machine.name,
-            revision.role_arn,
+            revision,
             version_arn=target.version_arn,
             alias_arn=target.alias_arn,
             express=machine.express,

@@ -25,6 +25,7 @@ class Revision:
     role_arn: str
     definition: str
     machine: Machine
+    made_at: float
     logging: Json = None
     tracing: Json = None
     id: str | None = None
@@ -88,7 +89,9 @@ class Machines:
             raise ApiError("StateMachineAlreadyExists", f"State Machine Already Exists: '{arn}'")
         now = self._clock.now()
         machine = compile_definition(definition, express=express)
-        revision = Revision(role_arn=role_arn, definition=definition, machine=machine, **settings)
+        revision = Revision(
+            role_arn=role_arn, definition=definition, machine=machine, made_at=now, **settings
+        )
         made = StateMachine(arn, name, now, now, revision, express)
         tag(arn, made, tags or {})
         self._by_arn[arn] = made
@@ -101,8 +104,8 @@ class Machines:
         if definition is not None:
             machine = compile_definition(definition, express=found.express)
             changes |= {"machine": machine, "definition": definition}
-        found.revision = replace(found.revision, **changes, id=self._chance.uuid())
-        found.updated_at = self._clock.now()
+        now = found.updated_at = self._clock.now()
+        found.revision = replace(found.revision, **changes, made_at=now, id=self._chance.uuid())
         return found
 
     def delete(self, arn: str) -> None:
