@@ -20,17 +20,26 @@ def test_the_variables_of_step_functions_local_are_the_defaults(monkeypatch: pyt
         "WAIT_TIME_SCALE": "0.5",
         "LAMBDA_ENDPOINT": "http://lambda",
         "SQS_ENDPOINT": "http://sqs",
+        "SAGE_MAKER_ENDPOINT": "http://sagemaker",
     }
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     options = parse(["--endpoint", "sqs=http://mine"])
     assert ("123456789012", "eu-west-1", 0.5) == (options.account, options.region, options.scale)
-    assert {"lambda": "http://lambda", "sqs": "http://mine"} == dict(options.endpoints)
+    expected = {"lambda": "http://lambda", "sqs": "http://mine", "sagemaker": "http://sagemaker"}
+    assert expected == dict(options.endpoints)
 
 
 def test_the_command_line_comes_before_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAIT_TIME_SCALE", "0.5")
     assert 0.1 == parse(["--time-scale", "0.1"]).scale
+
+
+def test_the_options_of_step_functions_local_are_taken_too() -> None:
+    options = parse(["--aws-account", "1", "--aws-region", "eu-west-1", "--wait-time-scale", "0.1",
+                     "--glue-endpoint", "http://glue"])  # fmt: skip
+    assert ("1", "eu-west-1", 0.1) == (options.account, options.region, options.scale)
+    assert {"glue": "http://glue"} == dict(options.endpoints)
 
 
 @mock_aws
