@@ -10,7 +10,7 @@ from typing import Any
 from trueup.jobfile import catalogue, load
 from trueup.local.ecs import KnownImages, worker_image
 from trueup.model.base import sha256
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 
 MODES = ("read", "write")
 
@@ -19,7 +19,7 @@ MODES = ("read", "write")
 class JobFolder:
     """A job and the folder of its code, which stands for its image."""
 
-    job: JobFile
+    job: AnyJob
     folder: Path
 
     @property
