@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from trueup.errors import NotFound, TrueupError, UsageError
+
 DONE = 0
 FAILED = 1
 """The run failed, drift was found, or the command could not do what it was asked."""
@@ -15,9 +17,12 @@ INTERRUPTED = 130
 """Ctrl-C."""
 
 _OF_RUN = {"FAILED": FAILED, "ABORTED": FAILED, "PAUSED": WAITS, "CANCELLED": INCOMPLETE}
-
-
 _OF_VERDICT = {"CLEAN": DONE, "DRIFT": FAILED, "INCOMPLETE": INCOMPLETE, "ERROR": INCOMPLETE}
+
+
+def of_error(error: TrueupError) -> int:
+    """How to exit for an error."""
+    return USAGE if isinstance(error, UsageError | NotFound) else FAILED
 
 
 def of_run(status: str, verdict: str | None = None) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trueup.cli.calling import Address, RunId, client, run_path
+from trueup.cli.calling import Address, Person, RunId, client, run_path
 from trueup.cli.comparison import show_comparison, write_page
 from trueup.cli.exits import INCOMPLETE
 from trueup.cli.output import Json, duration, print_json, print_table, say, shown_person
@@ -21,13 +21,14 @@ def command(
     run: RunId,
     html: Annotated[Path | None, typer.Option(help="Write the report's page to this file.")] = None,
     api: Address = None,
+    person: Person = None,
     json: Json = False,
 ) -> None:
     """Show the report of a run that has ended; exits 4 where it has not.
 
     For a reconciliation it shows what was found, and exits with 0 for CLEAN, 1 for DRIFT and 4 for the rest.
     """
-    there = client(api)
+    there = client(api, person)
     if there.get(run_path(run))["run"]["kind"] == "reconcile":
         show_comparison(there, run, html, json=json)
         return

@@ -30,7 +30,15 @@ def task_metadata(task: Task, place: Place) -> Document:
         "LaunchType": "FARGATE",
         "Containers": [container_metadata(task, place)],
     }
+    if task.service is not None:
+        document["ServiceName"] = task.service
     return document | _times(task, {"PullStartedAt": "pullStartedAt", "PullStoppedAt": "pullStoppedAt"})
+
+
+def task_with_tags(task: Task, place: Place) -> Document:
+    """What `$ECS_CONTAINER_METADATA_URI_V4/taskWithTags` answers."""
+    tags = {tag["key"]: tag.get("value", "") for tag in task.tags}
+    return task_metadata(task, place) | {"TaskTags": tags}
 
 
 def container_metadata(task: Task, place: Place) -> Document:

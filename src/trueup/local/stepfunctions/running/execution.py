@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from trueup.local.stepfunctions.errors import RUNTIME, TIMEOUT, StateError
 from trueup.local.stepfunctions.history import HISTORY_FULL, History, HistoryFull, data, failure
-from trueup.local.stepfunctions.model import Machine, Workflow
+from trueup.local.stepfunctions.model import Machine, Number, Workflow
 from trueup.local.stepfunctions.running.visit import Strand
 from trueup.local.stepfunctions.running.workflow import run_workflow
 from trueup.local.stepfunctions.scope import Variables
@@ -81,10 +81,11 @@ class Execution:
         given: Document,
         origin: Origin,
         mocks: Mocks | None = None,
+        name: str | None = None,
     ) -> None:
         self.services = services
         self.arn = arn
-        self.name = arn.rpartition(":")[2]
+        self.name = arn.rpartition(":")[2] if name is None else name
         self.workflow = workflow
         self.input = given
         self.origin = origin
@@ -206,10 +207,11 @@ class Execution:
             self._task.add_done_callback(lambda _: timer.cancel())
         self.services.changed(self)
 
-    def _limit(self) -> float | None:
-        if self.origin.express:
-            return EXPRESS_SECONDS
-        return self.workflow.timeout if isinstance(self.workflow, Machine) else None
+    def _limit(self) -> Number | None:
+        limits: list[Number] = [EXPRESS_SECONDS] if self.origin.express else []
+        if isinstance(self.workflow, Machine) and self.workflow.timeout is not None:
+            limits.append(self.workflow.timeout)
+        return min(limits, default=None)
 
     async def _run(self, earlier: asyncio.Task[None] | None) -> None:
         if earlier is not None:
@@ -237,9 +239,12 @@ class Execution:
         self.status, self.stopped_at = status, self.clock.now()
         details: dict[str, Json] = data("output", self.output) if self.output and error is None else {}
         if error is not None:
-            self.error, self.cause = error.error, error.cause
             details = failure(error.error, error.cause)
-        self.history.close(f"Execution{word}", self._previous(), f"execution{word}EventDetails", details)
+            if status != TIMED_OUT:  # which the history alone gives a reason for (floci-io/floci#2733)
+                self.error, self.cause = error.error, error.cause
+        # An end from outside points to nothing (measured on AWS: floci-io/floci#2965).
+        previous = 0 if status in (TIMED_OUT, ABORTED) else self._strand.previous
+        self.history.close(f"Execution{word}", previous, f"execution{word}EventDetails", details)
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
         self._ended.set()
@@ -247,11 +252,6 @@ class Execution:
         watchers, self._watchers = self._watchers, []
         for watcher in watchers:
             watcher(self)
-
-    def _previous(self) -> int:
-        """Ends from outside point to the newest event: strands within are not told from here."""
-        inside = self._task is not None and self._task is asyncio.current_task()
-        return self._strand.previous if inside else self.history.last
 
 
 async def _finish(work: Callable[[], Awaitable[None]]) -> None:
