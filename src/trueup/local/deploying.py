@@ -19,7 +19,7 @@ from trueup.errors import LocalStackError
 from trueup.local.aws import Connect
 from trueup.local.ecs import ApiError, Ecs
 from trueup.local.packaging import layer, package
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 
 ARTEFACTS = "trueup-artefacts"
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
@@ -40,7 +40,7 @@ class Deployed:
 
 
 def deploy(
-    connect: Connect, root: Path, stack: str, parameters: Mapping[str, str], jobs: Mapping[str, JobFile]
+    connect: Connect, root: Path, stack: str, parameters: Mapping[str, str], jobs: Mapping[str, AnyJob]
 ) -> Deployed:
     """Package the template of a folder and deploy it as a stack. Raises LocalStackError with what failed."""
     s3 = connect("s3")

@@ -11,7 +11,7 @@ from trueup.jobfile import catalogue, load
 from trueup.local.aws import REGION
 from trueup.local.ecs import KnownImages, worker_image
 from trueup.model.base import sha256
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 
 MODES = ("read", "write")
 
@@ -20,7 +20,7 @@ MODES = ("read", "write")
 class JobFolder:
     """A job and the folder of its code, which stands for its image."""
 
-    job: JobFile
+    job: AnyJob
     folder: Path
 
     @property
