@@ -266,9 +266,9 @@ def test_clusters_are_created_once_and_described(stack: Stack) -> None:
 
 
 def test_what_is_not_implemented_is_refused_with_what_is(stack: Stack) -> None:
-    code, words = refused(lambda: stack.api.create_service(serviceName="s", taskDefinition="shell"))
+    code, words = refused(lambda: stack.api.create_task_set(cluster="c", service="s", taskDefinition="shell"))
     assert "UnsupportedFeatureException" == code
-    assert words.startswith("ECS operation CreateService is not implemented in the local stack. Supported: ")
+    assert words.startswith("ECS operation CreateTaskSet is not implemented in the local stack. Supported: ")
 
 
 def test_every_change_of_state_is_an_event(stack: Stack) -> None:
@@ -278,7 +278,7 @@ def test_every_change_of_state_is_an_event(stack: Stack) -> None:
     events = [event for event in stack.events if event["resources"] == [arn]]
     assert {("aws.ecs", "ECS Task State Change")} == {(e["source"], e["detail-type"]) for e in events}
     last = events[-1]["detail"]
-    assert ("STOPPED", 3, 5) == (last["lastStatus"], last["containers"][0]["exitCode"], last["version"])
+    assert ("STOPPED", 3, 6) == (last["lastStatus"], last["containers"][0]["exitCode"], last["version"])
     assert last["stoppedAt"].endswith("Z")
 
 

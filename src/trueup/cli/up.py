@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import threading
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -34,7 +33,8 @@ def command(
     """Start the local stack, say where it is, and keep it up until Ctrl-C.
 
     Deploys template.yaml to MiniStack, with PostgreSQL, ECS and Step Functions beside it. Standard output are
-    lines for a shell; what happens is told on standard error. Everything goes with the command.
+    lines for a shell; what happens is told on standard error. Everything goes with the command, and the
+    command with any of it.
     """
     from trueup.local.faults import FaultPlan, read_plan
     from trueup.local.flights import days
@@ -54,7 +54,7 @@ def command(
         sys.stdout.flush()
         say("The stack is up. Ctrl-C ends it.", aside=True)
         with suppress(KeyboardInterrupt):
-            threading.Event().wait()
+            up.parts.wait()
 
 
 def _told(up: Stack) -> dict[str, Any]:

@@ -134,7 +134,7 @@ class _Demo:
                     f"{waiting[0].run.run_id} reached no end within {LONGEST:.0f} seconds.",
                     remedy="Start `trueup up --flights`, and look at the executions there.",
                 )
-            time.sleep(_POLL_SECONDS)
+            self.up.parts.wait(_POLL_SECONDS)
             for one in waiting:
                 self._look_at(one)
 

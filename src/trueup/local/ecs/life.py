@@ -77,10 +77,16 @@ class Life:
         self._stop.set()
 
     def interrupt(self) -> bool:
-        """Spot takes its capacity back. False where it has stopped, or was told to."""
+        """Spot takes its capacity back. False where it has stopped, or was told to.
+
+        Who listens for events hears of it while the task still runs.
+        """
         if self.task.stopped or self._stop.is_set():
             return False
         self.stop(Stop(StopCode.SPOT, INTERRUPTED))
+        if self.task.status is Status.RUNNING:
+            self.task.version += 1
+            self._around.changed(self.task)
         return True
 
     def kill(self) -> bool:
@@ -124,6 +130,7 @@ class Life:
 
     async def _start(self) -> Process:
         task, container = self.task, self.task.container
+        self._move(Status.ACTIVATING)
         self._mark("pullStartedAt")
         image = None if self._fate.cannot_pull else self._around.images.find(container.image)
         if image is None:
@@ -134,6 +141,7 @@ class Life:
         order = replace(order, environment={**order.environment, **self._fate.environment})
         process = self._process = await self._around.launcher.start(order)
         self._mark("startedAt", "connectivityAt")
+        task.pid = process.pid
         container.status = "RUNNING"
         self._move(Status.RUNNING)
         return process
@@ -144,6 +152,7 @@ class Life:
         try:
             await first(ended, asyncio.create_task(self._stop.wait()))
             if not ended.done():
+                self._move(Status.DEACTIVATING)
                 self._move(Status.STOPPING)
                 await self._end(process, ended)
             return ended.result()
@@ -151,7 +160,7 @@ class Life:
             process.kill()  # nobody would wait for it any more
             raise
         finally:
-            self._process = None
+            self._process = self.task.pid = None
             await cancel(befalls, ended)
 
     async def _end(self, process: Process, ended: asyncio.Task[int]) -> None:

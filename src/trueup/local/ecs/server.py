@@ -17,15 +17,21 @@ import uvicorn
 from trueup.local.ecs.api.admin import harm
 from trueup.local.ecs.api.app import make_app
 from trueup.local.ecs.environment import Secrets, no_secrets
-from trueup.local.ecs.fargate import HOUR, Fargate, Settings, Sink
+from trueup.local.ecs.fargate import HOUR, PACE, Fargate, Settings, Sink
 from trueup.local.ecs.faults import Faults, NoFaults
 from trueup.local.ecs.images import Images
+from trueup.local.ecs.launching import Launcher
 from trueup.local.ecs.names import DEFAULT_ACCOUNT, DEFAULT_REGION, Place
 from trueup.local.ecs.processes import Nursery
 from trueup.local.process import Guard, guard
 from trueup.local.serving import Server, listen, stop_soon, url_of
+from trueup.local.stepfunctions.eventbridge import EventBridgeSink
+from trueup.local.stepfunctions.integrations.calls import BotoCalls
 
 T = TypeVar("T")
+
+EVENT_THREADS = 4
+"""Calls of EventBridge at once; events keep their order, so that more would wait."""
 
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH", "SSL_CERT_FILE")
 
@@ -42,16 +48,23 @@ class Options:
     environment: Mapping[str, str] = field(default_factory=dict)
     """What every task gets beside INHERITED: endpoints, credentials."""
     secrets: Secrets = no_secrets
+    cloudwatch: Any | None = None
+    """A boto3 client of CloudWatch Logs, for definitions with the driver awslogs."""
     logs: Path | None = None
     """Where tasks write; a folder that goes with the server, where none is given."""
     warm: tuple[str, ...] = ()
     """Modules to import beforehand; `python -m` of one of them then starts by a fork. See processes.WARM."""
     faults: Faults = field(default_factory=NoFaults)
     sink: Sink | None = None
+    """Takes events; without one they go to the EventBridge of `events`, where that is given."""
+    events: str | None = None
+    """The endpoint of an EventBridge."""
     cold_start: float = 0.0
     deprovision: float = 0.0
     kept: float = HOUR
     unseen: float = 0.0
+    pace: float = PACE
+    healthy_after: float = 0.0
 
 
 class Ecs:
@@ -92,7 +105,9 @@ async def run(options: Options, over_tasks: Guard, started: Started) -> None:
     """
     logs = options.logs or over_tasks.folder
     nursery = Nursery(over_tasks, logs / "nursery.log", options.warm)
-    fargate = Fargate(_settings(options, logs, nursery))
+    calls = BotoCalls({"*": options.events}, options.region, EVENT_THREADS) if options.events else None
+    eventbridge = EventBridgeSink(calls) if calls else None
+    fargate = Fargate(_settings(options, logs, nursery, options.sink or eventbridge))
     listening = listen(options.host, options.port)
     fargate.address = url_of(listening)
     server = Server(uvicorn.Config(make_app(fargate), log_config=None, access_log=False, lifespan="off"))
@@ -103,24 +118,30 @@ async def run(options: Options, over_tasks: Guard, started: Started) -> None:
         await server.serve(sockets=[listening])
     finally:
         await fargate.close()
+        if calls is not None and eventbridge is not None:
+            await eventbridge.close()
+            calls.close()
         listening.close()
 
 
-def _settings(options: Options, logs: Path, nursery: Nursery) -> Settings:
+def _settings(options: Options, logs: Path, launcher: Launcher, sink: Sink | None) -> Settings:
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return Settings(
         images=options.images,
-        launcher=nursery,
+        launcher=launcher,
         logs=logs,
         place=Place(options.account, options.region),
         faults=options.faults,
-        sink=options.sink,
+        sink=sink,
         secrets=options.secrets,
+        cloudwatch=options.cloudwatch,
         environment=inherited | dict(options.environment),
         cold_start=options.cold_start,
         deprovision=options.deprovision,
         kept=options.kept,
         unseen=options.unseen,
+        pace=options.pace,
+        healthy_after=options.healthy_after,
     )
 
 
