@@ -153,6 +153,10 @@ class Starter:
             return self._artifacts.unpinned_plan(plan.run_id)
         return plan
 
+    def open_for(self, run: Run) -> float:
+        """The seconds that a run has been open by now."""
+        return run.open_for(self._clock.now())
+
     def lock(self, run: Run) -> Run:
         """Hold the run's window of its target before anything is written. Raises LockHeld, RunClosed."""
         self._ledger.locks.take(run)

@@ -164,3 +164,12 @@ def test_a_truncated_object_is_an_error_that_names_it(
     target = {"kind": "objects", "location": f"s3://{BUCKET}/{prefix}/", "format": "jsonl"}
     _, why = failed(run_of(job(sides, target=target), dsn))
     assert f"{prefix}/a.jsonl.gz" in why
+
+
+def test_an_export_that_is_not_there_is_an_error_that_names_it(
+    dsn: str, sides: dict[str, str], moto_clients: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trueup.sources.opening._client", moto_clients.__getitem__)
+    target = {"kind": "dynamodb-export", "location": f"s3://{BUCKET}/nothing/AWSDynamoDB/01"}
+    _, why = failed(run_of(job(sides, target=target), dsn))
+    assert "nothing/AWSDynamoDB/01/manifest-summary.json cannot be read" in why

@@ -200,7 +200,10 @@ class World:
             self.ledger, starter, naming, self.ecs, self.jobs, "trueup", lambda prefix: [], tasks
         )
         self.accept = Accepting(self.ledger, self.artifacts, self.acceptance, self.ecs)
-        self.settle = Settling(self.ledger, self.artifacts, settlement, starter, tasks)
+        self.there: set[str] = set()
+        self.settle = Settling(
+            self.ledger, self.artifacts, settlement, starter, tasks, self.there.__contains__
+        )
         self.close = Closing(self.ledger, settlement, machines)
         self.sweep = Sweeping(self.ledger, settlement, machines, self.close)
 

@@ -101,6 +101,35 @@ def test_a_second_look_is_not_begun_before_the_lag() -> None:
     assert {90} == set(world.pauses)
 
 
+LATE = {"waitFor": {"location": "s3://exports/{day}/manifest.json", "minutes": 10}}
+DAYS = {"parameters": {"type": "object", "properties": {"day": {"type": "string"}}}}
+
+
+def test_nothing_is_handed_out_before_an_input_arrives() -> None:
+    world = world_of(same(), **LATE, **DAYS)
+    run = world.ask(keys=None, params={"day": "monday"})
+    execution = world.execution(run)
+    for _ in range(4):
+        world.step(execution)
+    assert ("lag", 60) == (execution.told["do"], execution.told["seconds"])  # type: ignore[index]
+    assert {} == world.ecs.tasks
+    world.there.add("s3://exports/monday/manifest.json")
+    world.play(execution)
+    assert "CLEAN" == world.run(run.run_id).reason
+
+
+def test_an_input_that_does_not_arrive_in_time_makes_it_incomplete() -> None:
+    world = world_of(same(), **LATE, **DAYS)
+    run, told = played(world, params={"day": "monday"})
+    assert (RunStatus.FAILED, ["settle", "lag", "fail"]) == (run.status, told)
+    assert "s3://exports/monday/manifest.json did not arrive within 10 minutes" == run.reason
+    report = Comparisons(world.ledger, world.artifacts).of(run)
+    assert report is not None
+    assert "INCOMPLETE" == report.verdict
+    assert any(run.reason in reason for reason in report.reasons)
+    assert {} == world.ecs.tasks
+
+
 def test_the_sweep_and_the_closer_ask_the_machine_of_reconciliations() -> None:
     world = world_of(same())
     run = world.ask(keys=None)

@@ -350,6 +350,20 @@ def test_a_side_that_cannot_be_read_is_an_error_that_names_it(
     assert any(str(error) in reason for reason in report.reasons), report.reasons
 
 
+def test_findings_that_were_changed_behind_our_back_are_not_confirmed() -> None:
+    both, _ = damaged()
+    run = run_of(both, job(partitions={"by": "splits"}))
+    while run.phase is Phase.COMPARE:
+        run.step()
+    (key,) = [
+        one for one in run.artifacts.store.list(f"runs/{run.run_id}/") if "/compare/findings/key=../f" in one
+    ]
+    run.artifacts.store.put(key, run.artifacts.store.get(key).replace(b"MISSING", b"EXTRA"))
+    assert RunStatus.FAILED is run.run().status
+    assert "ERROR" == run.comparison.verdict
+    assert "as the comparison left it" in run.comparison.reasons[0]
+
+
 class Short(list[Row]):
     """Says that it has one row more than it gives."""
 

@@ -77,6 +77,7 @@ RECONCILE: dict[str, Any] = {
     "invariant": {"kind": "rows"},
     "version": "at",
     "lag": 2.5,
+    "waitFor": {"location": "s3://b/export/manifest-summary.json", "minutes": 5},
     "looks": 3,
     "partitions": {"by": "splits", "splits": [["g"], ["p"]], "seconds": 5},
     "locks": "cases",

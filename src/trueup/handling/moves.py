@@ -61,9 +61,9 @@ def wait(at: Position) -> Move:
     return {"do": "wait", "at": at.document()}
 
 
-def look_again(at: Position, lag: float) -> Move:
-    """Wait for the lag of a reconciliation, then open its second look."""
-    return {"do": "lag", "seconds": ceil(lag), "at": at.document()}
+def later(at: Position, seconds: float) -> Move:
+    """Wait, then open or settle the phase: for the lag before a second look, or for an input that is late."""
+    return {"do": "lag", "seconds": ceil(seconds), "at": at.document()}
 
 
 def leave(run: Run) -> Move:

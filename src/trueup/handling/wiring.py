@@ -11,6 +11,7 @@ import trueup
 from trueup.accepting import Acceptance
 from trueup.artifacts import Artifacts
 from trueup.artifacts.s3 import S3Store, connect_s3, list_sizes
+from trueup.artifacts.store import place
 from trueup.aws import connect
 from trueup.aws.ecs import Ecs
 from trueup.aws.executions import StateMachine
@@ -60,7 +61,7 @@ def accepting() -> Accepting:
 @cache
 def settling() -> Settling:
     """For `settle`."""
-    return Settling(_ledger(), _artifacts(), _settlement(), _starter(), _tasks())
+    return Settling(_ledger(), _artifacts(), _settlement(), _starter(), _tasks(), _arrived)
 
 
 @cache
@@ -112,6 +113,11 @@ def _logs() -> TaskLogs:
 def _jobs() -> dict[str, AnyJob]:
     # The layer carries it beside the package, wherever the layer is.
     return read_catalogue((Path(trueup.__file__).parents[1] / "catalogue.json").read_bytes())
+
+
+def _arrived(location: str) -> bool:
+    key = place(location)[1]
+    return any(found == key for found, _ in list_sizes(connect_s3(), location))
 
 
 def _starter() -> Starter:

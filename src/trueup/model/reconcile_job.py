@@ -35,6 +35,7 @@ from trueup.model.reconcile import (
     Conservation,
     Derived,
     Invariant,
+    Location,
     Rows,
     Side,
     Source,
@@ -117,6 +118,13 @@ class QuantilePartitions(Value):
 ReconcilePartitioning = Annotated[SplitPartitions | QuantilePartitions, Field(discriminator="by")]
 
 
+class WaitFor(Value):
+    """An object that has to be there before anything is compared, and how long it is waited for."""
+
+    location: Location
+    minutes: Annotated[float, Field(gt=0, le=43_200, allow_inf_nan=False)] = 60.0
+
+
 class Reconciliation(Job):
     """Two sources, and what must hold between them.
 
@@ -136,6 +144,7 @@ class Reconciliation(Job):
     lag: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     empty: Literal["refused", "allowed"] = "refused"
     values: Literal["masked", "shown"] = "masked"
+    wait_for: WaitFor | None = None
     looks: Annotated[int, Field(ge=1, le=100)] = 3
     partitions: ReconcilePartitioning = Field(default_factory=lambda: SplitPartitions(by="splits"))
     locks: Annotated[str, Field(min_length=1, max_length=200)] | None = None
@@ -183,11 +192,13 @@ class Reconciliation(Job):
 
     def filled(self, params: Mapping[str, Any]) -> Reconciliation:
         """The same with the parameters put into the sources."""
-        filled = {
+        filled: dict[str, Any] = {
             side.value: type(source).model_validate(_filled(source.document(), params))
             for side in Side
             if (source := self.source(side)) is not None
         }
+        if self.wait_for is not None:
+            filled["wait_for"] = WaitFor.model_validate(_filled(self.wait_for.document(), params))
         return self.model_copy(update=filled)
 
     def column(self, name: str) -> Column:
@@ -244,14 +255,12 @@ def _source_problems(job: Reconciliation) -> Iterator[Problem]:
     """Names of secrets and parameters that nothing gives."""
     declared = job.parameters.get("properties")
     known = declared if isinstance(declared, dict) else {}
-    for side in Side:
-        source = job.source(side)
-        if source is None:
-            continue
-        for field, text in source.document().items():
+    sections = {"truth": job.truth, "target": job.target, "waitFor": job.wait_for}
+    for section, declared_there in sections.items():
+        for field, text in declared_there.document().items() if declared_there else ():
             for name in _PLACEHOLDER.findall(text) if isinstance(text, str) else ():
                 if name not in known:
-                    yield f"{side}.{field}", f"there is no parameter {name}: declare it in `parameters`"
+                    yield f"{section}.{field}", f"there is no parameter {name}: declare it in `parameters`"
 
 
 def _split_problems(job: Reconciliation) -> Iterator[Problem]:

@@ -31,9 +31,14 @@ RECONCILE: Mapping[str, Mapping[str, str]] = {
         "lag": "How many seconds a change may take from one side to the other.",
         "empty": "Whether a side without any row is fine (allowed) or a sign of trouble (refused).",
         "values": "Whether findings show values (shown) or keys, names and reasons only (masked).",
+        "waitFor": "An object that has to be there before anything is compared.",
         "looks": "How often a difference that keeps changing is looked at again.",
         "partitions": "How the keys are cut into units of progress.",
         "locks": "The target that repairs lock, by the name that its backfill gives it; else the job's name.",
+    },
+    "WaitFor": {
+        "location": "The object, as `s3://bucket/key`, such as an export's `manifest-summary.json`.",
+        "minutes": "How long it is waited for; then the run fails, and the verdict is INCOMPLETE.",
     },
     "Column": {
         "name": "The column's name, here and where a side does not say otherwise.",

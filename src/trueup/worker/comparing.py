@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from trueup.compare import Counts, Key, Span, Step, reconcile
@@ -44,7 +45,10 @@ def _bound(text: str | None) -> Key | None:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How far a comparison got: everything up to `after` is in the counters."""
+    """How far a comparison got: everything up to `after` is in the counters.
+
+    `as_of` is the instant that is compared: it stays the same for all that go on from here.
+    """
 
     after: Key | None = None
     counts: Counts = field(default_factory=Counts)
@@ -52,6 +56,7 @@ class Place:
     scans: int = 0
     covered: dict[Side, Covered] = field(default_factory=dict)
     over: bool = False
+    as_of: datetime | None = None
 
     @classmethod
     def read(cls, cursor: str | None) -> Place:
@@ -66,6 +71,7 @@ class Place:
             scans=found["scans"],
             covered={Side(side): Covered.model_validate(one) for side, one in found["covered"].items()},
             over=found["over"],
+            as_of=datetime.fromisoformat(found["asOf"]) if found["asOf"] else None,
         )
 
     def cursor(self) -> str:
@@ -77,6 +83,7 @@ class Place:
             "scans": self.scans,
             "covered": {side.value: one.document() for side, one in self.covered.items()},
             "over": self.over,
+            "asOf": self.as_of and self.as_of.isoformat(),
         }
         return f"v1:{json.dumps(document, ensure_ascii=False, separators=(',', ':'))}"
 
@@ -155,13 +162,14 @@ class Comparison(Backfill):
         unkeyed = (place.counts.truth_unkeyed, place.counts.target_unkeyed)
         if place.after is not None:
             span, unkeyed = span.resumed(place.after), (0, 0)
-        place = replace(place, scans=place.scans + 1)
+        as_of = place.as_of or sides.as_of(self._planned_at)
+        place = replace(place, scans=place.scans + 1, as_of=as_of)
         steps = reconcile(
             self.job,
             sides.truth,
             sides.target,
             span,
-            as_of=sides.as_of(self._planned_at),
+            as_of=as_of,
             fold=sides.fold,
             unkeyed=unkeyed,
         )
@@ -179,7 +187,7 @@ class Comparison(Backfill):
         return Compared(
             partition_id=part.id,
             phase=Phase.COMPARE,
-            as_of=self.sides.as_of(self._planned_at),
+            as_of=place.as_of,
             finished_at=self.tools.clock.now(),
             counts=place.counts.document(),
             candidates=place.candidates,

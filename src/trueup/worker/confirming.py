@@ -152,16 +152,14 @@ class Confirmation(Comparison):
 
     def ended(self, part: Partition, cursor: str | None) -> Compared:
         """What the looks at a partition's candidates came to, up to a cursor."""
-        before = self._before(part)
-        look = Look(before.finished_at) if cursor is None else Look.read(cursor)
+        # What comes before is not read here: it may be what could not be read.
         now = self.tools.clock.now()
+        look = Look(now) if cursor is None else Look.read(cursor)
         return Compared(
             partition_id=part.id,
             phase=Phase.CONFIRM,
-            as_of=self.sides.as_of(now),
             finished_at=now,
             states=look.states,
-            candidates=before.candidates,
             scans=look.number,
         )
 
