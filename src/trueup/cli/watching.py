@@ -75,7 +75,7 @@ def _ended(detail: Any) -> int:
 
 def leave_with(detail: Any) -> None:
     """Exit as the run stands."""
-    raise typer.Exit(of_run(detail["run"]["status"]))
+    raise typer.Exit(of_run(detail["run"]["status"], detail.get("verdict")))
 
 
 def summary(detail: Any) -> str:

@@ -63,6 +63,11 @@ def test_the_message_has_the_code_and_the_place_as_aws_writes_them() -> None:
         ('The field "Tablename" is not supported by Step Functions',
          machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::dynamodb:getItem",
                         "Parameters": {"Tablename": "t"}}))),
+        # aws/aws-cdk#31448
+        ("Cannot deserialize value of type `java.lang.Boolean` from String \"$.on\": only \"true\" or "
+         "\"false\" recognized at /States/A/Parameters",
+         machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::dynamodb:putItem",
+                        "Parameters": {"TableName": "t", "Item": {"on": {"BOOL": "$.on"}}}}))),
         ("aws-sdk:dynamodb:noSuchThing' is not implemented",
          machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:dynamodb:noSuchThing"}))),
         ("States.ALL has to stand alone",
