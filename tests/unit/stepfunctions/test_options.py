@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 
 import pytest
 from moto import mock_aws
 
-from trueup.local.stepfunctions.__main__ import parse
+from trueup.local.serving import listen
+from trueup.local.stepfunctions.__main__ import main, parse
 from trueup.local.stepfunctions.integrations.calls import BotoCalls
 
 
@@ -56,3 +58,12 @@ def test_lists_of_objects_show_no_encoding_that_nobody_asked_for(monkeypatch: py
         assert "EncodingType" not in asyncio.run(listed())
     finally:
         calls.close()
+
+
+@pytest.mark.parametrize("port", ["taken", "65536", "-1"])
+def test_a_port_that_cannot_be_had_is_told(capsys: pytest.CaptureFixture[str], port: str) -> None:
+    with closing(listen()) as taken:
+        given = str(taken.getsockname()[1]) if port == "taken" else port
+        with pytest.raises(SystemExit, match="2"):
+            main([f"--port={given}"])
+    assert f"Nobody can listen at 127.0.0.1:{given}" in capsys.readouterr().err

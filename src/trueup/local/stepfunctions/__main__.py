@@ -11,8 +11,10 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from trueup.local.serving import listen
 from trueup.local.stepfunctions.engine import DEFAULT_ACCOUNT, DEFAULT_REGION
 from trueup.local.stepfunctions.server import DEFAULT_PORT, Options, serve
 
@@ -81,6 +83,19 @@ def _announce(url: str, _: Callable[[], None]) -> None:
     sys.stdout.flush()
 
 
-if __name__ == "__main__":
+def main(arguments: list[str]) -> None:
+    """Serve until interrupted; exit with 2 and a sentence where there is nowhere to listen."""
+    options = parse(arguments)
+    try:
+        listening = listen(options.host, options.port)
+    except (OSError, OverflowError) as error:
+        sys.stderr.write(
+            f"Nobody can listen at {options.host}:{options.port} ({error}). Give another --port.\n"
+        )
+        sys.exit(2)
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve(parse(sys.argv[1:]), _announce))
+        asyncio.run(serve(replace(options, listening=listening), _announce))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
