@@ -34,6 +34,8 @@ STUCK_IN_A_ROW = 3
 # From the end of a launch to the next one of its slice: at first, and where nothing moved for long.
 SHORTEST_PAUSE = 3
 LONGEST_PAUSE = 600
+# The reason for stopping a task that nobody knows, as `over` is for those that registered.
+UNREGISTERED = "it did not register, and its launch is over"
 _ATTEMPTS = 20
 _LONGEST_TOLD = 2_000
 
@@ -96,7 +98,7 @@ class Acceptance:
 
     def _accept(self, launch: Launch, ended: Ended) -> Answer:
         # First, so that a task that begins only now is either seen below or refused.
-        self._ledger.tasks.end_launch(launch.run_id, launch.launch)
+        decided = self._ledger.tasks.end_launch(launch.run_id, launch.launch)
         run = self._ledger.runs.get(launch.run_id)
         tasks = list(self._ledger.tasks.of_slice(run.run_id, launch.phase, launch.slice.slice_id))
         alive = self.stop_and_prove(run.run_id, tasks, last=launch.launch)
@@ -107,7 +109,8 @@ class Acceptance:
         # Where the slice is finished nothing of it will be launched again: the proof may be left to `settle`.
         if (alive or lost) and _unfinished(items):
             return Answer.STOPPING
-        if _unfinished(items):
+        # Decided once: called again when its slice went on, it would find none that this launch had taken.
+        if _unfinished(items) and not decided:
             items = self._bound(launch, ended, run, plan, items, began)
         current = run.generation == launch.generation
         run = self._rules.ask(run, plan.job) if current else run
@@ -165,7 +168,7 @@ class Acceptance:
         found = self._platform.alive_of(run.run_id, run.job).items()
         lost = [task for task, its in found if task not in known and launch in (None, its)]
         for task in lost:
-            self._platform.stop(task, "it did not register, and its launch is over")
+            self._platform.stop(task, UNREGISTERED)
         return any(self._platform.state(task) is TaskState.ALIVE for task in lost)
 
     def _is_old(self, task: TaskItem) -> bool:

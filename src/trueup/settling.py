@@ -107,9 +107,8 @@ class Settlement:
         if run.status in RUN_ENDS:
             self._ledger.locks.leave(run)
             self._tell(run)
-        at_rest = run.status in RUN_ENDS or run.status is RunStatus.PAUSED
-        # Asked again: a task may have registered in the last moment of an open run, and is to be proved too.
-        if at_rest and not any(self._ledger.tasks.of(run.run_id)):
+        # No need to ask for tasks: `finish` refuses while one is left, and a closed run takes no new ones.
+        if run.status in RUN_ENDS or run.status is RunStatus.PAUSED:
             self._ledger.runs.settled(run.run_id)
 
     def _tell(self, run: Run) -> None:

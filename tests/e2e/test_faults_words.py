@@ -22,6 +22,7 @@ from .watching import tasks_of
 pytestmark = pytest.mark.timeout(900)
 SILENCE = "States.Timeout"
 ERROR = "TaskEnded"
+NOT_PULLED = "CannotPullContainerError"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,10 @@ PASSING = {
     "killed": Passing(Case(harms=[harm(1, "writing", 2)]), "exit code 137", "again", {SILENCE}),
     "frozen": Passing(Case(harms=[harm(1, "writing", 2, "freeze")]), SILENCE, "again", {SILENCE}),
     "an image that cannot be pulled": Passing(
-        Case(faults=[fault("cannot-pull", launches=[1])]), SILENCE, "again", {SILENCE}
+        Case(faults=[fault("cannot-pull", launches=[1])]), NOT_PULLED, "again", {SILENCE}
+    ),
+    "taken by Spot before it began": Passing(
+        Case(faults=[fault("interrupt", launches=[1])]), "SpotInterruption", "again", {SILENCE}
     ),
     "hangs without progress": Passing(
         Case(harms=[harm(1, "writing", 2, "hang")]), "exit code 70", "again", {ERROR}
@@ -85,7 +89,7 @@ LASTING = {
 }  # fmt: skip
 
 
-NEVER = (None, 2, PartitionStatus.FAILED, "NeverStarted", SILENCE)
+NEVER = (None, 2, PartitionStatus.FAILED, "NeverStarted", NOT_PULLED)
 
 
 def test_silence_is_found_out_and_costs_no_record(rig: Rig, subtests: pytest.Subtests) -> None:

@@ -27,7 +27,7 @@ from trueup.ledger import Ledger
 from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Run
 from trueup.model.naming import NamingOrder
-from trueup.model.plan import CodeIdentity, TaskOrder
+from trueup.model.plan import CodeIdentity, Slice, TaskOrder
 from trueup.naming import Naming
 from trueup.platform import OVER, Ended, TaskState
 from trueup.reporting import Reports
@@ -36,7 +36,7 @@ from trueup.settling import Settlement
 from trueup.starting import Starter
 from trueup.testing import ManualClock
 from trueup.testing.rows import rows_opener
-from trueup.worker import Control, Exit, Identity, Tools, Worker
+from trueup.worker import Control, Exit, Identity, Step, Tools, Worker
 from trueup.worker.naming import name_partitions
 
 from .worker_cases import Died, FailingTable, Numbers
@@ -58,14 +58,17 @@ class FakeTask:
     order: TaskOrder
     worker: Worker
     control: Control
-    loop: Iterator[Any]
+    loop: Iterator[Step]
     stuck: bool = False
     killing: int = 0
     ended: Ended | None = None
+    at: Step | None = None
 
     def step(self) -> None:
         """To its next point, or out."""
-        if self.ended is None and next(self.loop, None) is None:
+        if self.ended is None and (reached := next(self.loop, None)) is not None:
+            self.at = reached
+        elif self.ended is None:
             self.end(Ended(exit_code=self.worker.exit, stop_code="EssentialContainerExited"))
 
     def end(self, ended: Ended) -> None:
@@ -83,6 +86,11 @@ class FakeEcs:
         self.forgotten: set[str] = set()
         self.stops: list[tuple[str, str]] = []
         self.families = {"trueup-numbers-read": READ, "trueup-numbers-write": WRITE}
+
+    def endings_of(self, run_id: str, job: str, launch: int) -> list[Ended]:
+        started = [task for arn, task in self.tasks.items() if arn not in self.forgotten | self.unlisted]
+        wanted = [task for task in started if (task.order.run_id, task.order.launch) == (run_id, launch)]
+        return [task.ended for task in wanted if task.ended is not None]
 
     def latest(self, family: str) -> CodeIdentity:
         return self.families[family]
@@ -174,6 +182,11 @@ class World:
         self.ecs, self.steps = FakeEcs(), FakeSteps()
         self.jobs = {job_file.name: job_file}
         self.launches = 0
+        # What was done to whom, by launch: for tests that count for themselves.
+        self.slices: dict[int, Slice] = {}
+        self.heard: dict[int, dict[str, Any]] = {}
+        self.judged: set[int] = set()
+        self.dispatches = 0
         starter = Starter(self.ledger, self.artifacts, self.clock, random.Random(0))
         self.acceptance = Acceptance(self.ledger, self.artifacts, self.ecs, self.clock)
         self.reports = Reports(self.ledger, self.artifacts)
@@ -267,6 +280,7 @@ class World:
             execution.status = "SUCCEEDED" if told["do"] == "end" else "FAILED"
         elif told["do"] == "work" and not execution.working:
             execution.children, execution.working = self._children(told["input"]), True
+            self.dispatches += 1
         elif told["do"] != "work" or all(child.at == "over" for child in execution.children):
             self.clock.sleep(told.get("seconds", 0))  # what a reconciliation waits for
             execution.told = self.settle.handle({**execution.data, "at": told["at"]})
@@ -316,6 +330,8 @@ class World:
     def _accept(self, child: Child) -> None:
         accepted = self.accept.handle(child.data)
         child.answer = accepted["answer"]
+        if child.answer != "stopping":
+            self.judged.add(child.data["number"]["launch"])
         if child.answer == "again" and self.rows is not None:  # a second look has to wait for its lag
             self.pauses.append(accepted["seconds"])
             self.clock.sleep(accepted["seconds"])
@@ -324,10 +340,12 @@ class World:
     def hear(self, child: Child, left: dict[str, Any]) -> None:
         """The state of the launch is left, with an answer or an error."""
         child.data["ended"], child.at, child.task = left, "accept", None
+        self.heard[child.data["number"]["launch"]] = left
 
     def launch(self, child: Child, *, code: CodeIdentity | None = None) -> FakeTask:
         """RunTask: a task that has yet to register."""
         order = TaskOrder.model_validate({**child.data["order"], **child.data["number"]})
+        self.slices[order.launch] = order.slice
         arn, control = self._arn(), Control()
         code = code or (READ if "read" in child.data["task"]["definition"] else WRITE)
         worker = Worker(self.job, order, self._tools(arn, control, code))

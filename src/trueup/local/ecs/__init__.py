@@ -10,6 +10,7 @@
     protection              which tasks a service may not end
     definitions, clusters   what tasks are started from
     images, environment     what a container is here: a program in a folder, and what it finds
+    awslogs                 what containers write, sent to CloudWatch Logs
     launching, processes, _nursery      the port to processes, and the parent that none of them outlives
     faults                  what shall go wrong: the port to a rule
     describing, metadata    a task as told by the API, in an event, and to itself; what it uses: stats
