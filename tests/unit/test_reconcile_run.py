@@ -364,6 +364,19 @@ def test_findings_that_were_changed_behind_our_back_are_not_confirmed() -> None:
     assert "as the comparison left it" in run.comparison.reasons[0]
 
 
+@pytest.mark.parametrize("what", ["compared-", "findings-"])
+def test_a_report_of_what_was_changed_is_an_error_that_names_it(what: str) -> None:
+    both, _ = damaged()
+    run = run_of(both, job(partitions={"by": "splits"}))
+    while run.count(PartitionStatus.ACCEPTED) < 2:
+        run.step()
+    (key,) = run.artifacts.store.list(f"runs/{run.run_id}/confirm/findings/key=../{what}")
+    run.artifacts.store.put(key, run.artifacts.store.get(key).replace(b"CONFIRMED", b"RESOLVED"))
+    run.run()
+    assert "ERROR" == run.comparison.verdict
+    assert key in run.comparison.reasons[0]
+
+
 class Short(list[Row]):
     """Says that it has one row more than it gives."""
 

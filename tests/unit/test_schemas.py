@@ -94,7 +94,9 @@ OTHER_RECONCILE: list[dict[str, Any]] = [
             "events": [{"name": "seq", "type": "integer"}],
             "order": ["seq"],
             "figures": {"paid": {"op": "count"}},
-        }
+        },
+        "columns": [{"name": "id", "type": "text"}, {"name": "paid", "type": "integer"}],
+        "version": None,
     },
     {"target": None, "invariant": {"kind": "conservation", "sums": ["paid"]}},
 ]

@@ -86,29 +86,47 @@ class Comparisons:
         if plan is not None:
             for phase in (Phase.COMPARE, Phase.CONFIRM):
                 for item, _, _ in planned_items(self._ledger, self._artifacts, run, phase, plan):
-                    gathered.add(phase, item, self._compared(item))
+                    self._gather(gathered, phase, item)
         findings = list(self._findings(gathered))
         return _report(run, plan, gathered, findings)
+
+    def _gather(self, gathered: _Gathered, phase: Phase, item: PartitionItem) -> None:
+        """Add a partition; where what it left is gone or was changed, nobody can say what it came to."""
+        try:
+            compared = self._compared(item)
+        except ArtifactError as changed:
+            gathered.ended[phase][item.status] += 1
+            gathered.errors.append(str(changed))
+            return
+        gathered.add(phase, item, compared)
 
     def _compared(self, item: PartitionItem) -> Compared | None:
         """How the task said that the partition ended, if it is accepted. Raises ArtifactError."""
         if item.status is not PartitionStatus.ACCEPTED or item.entry is None or not item.entry.outputs:
             return None
         output = item.entry.outputs[0]
-        data = self._artifacts.store.get(place(output.location)[1])
-        if sha256(data) != output.sha256:
+        return Compared.model_validate_json(self._object(output.location, output.sha256))
+
+    def _object(self, location: str, expected: str) -> bytes:
+        """What a task stored, if it is still that. Raises ArtifactError."""
+        data = self._artifacts.store.get(place(location)[1])
+        if sha256(data) != expected:
             raise ArtifactError(
-                f"{output.location} has SHA-256 {sha256(data)}, not {output.sha256} as was accepted.",
+                f"{location} has SHA-256 {sha256(data)}, not {expected} as was accepted.",
                 remedy="It was changed: compare again.",
             )
-        return Compared.model_validate_json(data)
+        return data
 
     def _findings(self, gathered: _Gathered) -> Iterator[dict[str, Any]]:
-        """The findings as they ended, the first ones, each once."""
+        """The findings as they ended, the first ones, each once. What is not as it was stored is an error."""
         read = 0
         for one in gathered.objects:
-            for line in self._artifacts.store.get(place(one.location)[1]).splitlines():
-                finding = json.loads(line)
+            try:
+                lines = self._object(one.location, one.sha256).splitlines()
+            except ArtifactError as changed:
+                gathered.errors.append(str(changed))
+                continue
+            for finding in map(json.loads, lines):
                 if _is_last_word(finding, one.phase, gathered.looked_at):
                     yield {"partitionId": one.partition_id, **finding}
                     read += 1

@@ -250,8 +250,9 @@ class Quantiles(Backfill):
         settings = self._job.partitions
         assert isinstance(settings, QuantilePartitions)
         sides = self._sides()
+        # Of a side with a longer key, such as events, the columns that both share: none may be cut in two.
         found = [
-            key
+            key[: len(self._job.key)]
             for source in (sides.truth, sides.target)
             for key in getattr(source, "quantiles", lambda count: [])(settings.count)
         ]
