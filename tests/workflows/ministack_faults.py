@@ -28,7 +28,7 @@ class Fault:
     mocks: Mapping[str, Any]
     as_on_aws: Callable[[History], bool]
     cases: frozenset[str] = frozenset()
-    """The cases of `test_mocked` that it stops, of whatever machine. Of none: it stops what looks at calls."""
+    """The cases of `test_mocked` that it stops, of whatever machine. None: it stops what looks at calls."""
 
 
 def last(history: History) -> str:
