@@ -25,6 +25,10 @@ def command(
     aws: Annotated[
         str | None, typer.Option(metavar="URL", help="An emulator of your own in place of MiniStack.")
     ] = None,
+    containers: Annotated[
+        bool,
+        typer.Option(help="Run tasks as containers of the engine that DOCKER_HOST names, not as processes."),
+    ] = False,
     flights: Annotated[bool, typer.Option(help="Put the year of flights of the demo into S3.")] = False,
 ) -> None:
     """Start the local stack, say where it is, and keep it up until Ctrl-C.
@@ -38,7 +42,7 @@ def command(
     from trueup.local.targets import FLIGHTS_BUCKET
 
     leave_on_sigterm()
-    with stack(Options(aws=aws), note=partial(say, aside=True)) as up:
+    with stack(Options(aws=aws, containers=containers), note=partial(say, aside=True)) as up:
         if flights:
             say(f"{put_days(up.client('s3'), FLIGHTS_BUCKET, days())} days of flights are in S3.", aside=True)
         if as_json:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trueup.jobfile import catalogue, load
-from trueup.local.ecs import KnownImages, worker_image
+from trueup.local.ecs import Build, KnownImages, worker_image
 from trueup.model.base import sha256
 from trueup.model.job import JobFile
 
@@ -56,6 +56,21 @@ def find_jobs(*roots: Path) -> dict[str, JobFolder]:
 def images_of(jobs: Mapping[str, JobFolder]) -> KnownImages:
     """What the references of the jobs' images stand for."""
     return KnownImages({one.image: worker_image(one.folder) for one in jobs.values()})
+
+
+def builds_of(jobs: Mapping[str, JobFolder], root: Path) -> dict[str, Build]:
+    """How the images of jobs are built that have a Dockerfile, with the project under `root` as context."""
+    shared = {
+        "requirements/worker.lock": root / "requirements/worker.lock",
+        "src/trueup": root / "src/trueup",
+    }
+    builds = {}
+    for one in jobs.values():
+        if (one.folder / "Dockerfile").exists():
+            place = f"containers/{one.folder.name}"
+            tag = f"trueup/{one.job.name}:{one.digest.partition(':')[2][:12]}"
+            builds[one.image] = Build(tag, f"{place}/Dockerfile", {**shared, place: one.folder})
+    return builds
 
 
 def register(own: Any, stack: str, one: JobFolder, environment: Mapping[str, str]) -> None:

@@ -28,8 +28,8 @@ from trueup.ledger.dynamo import DynamoTable
 from trueup.local import ecs as local_ecs
 from trueup.local.aws import REGION, Connect, client, connector, ministack
 from trueup.local.deploying import Deployed, deploy, give_environment, make_machines, make_tasks
-from trueup.local.ecs import WARM, Ecs, Faults, NoFaults
-from trueup.local.job_tasks import JobFolder, find_jobs, images_of, register
+from trueup.local.ecs import WARM, Containers, Ecs, Faults, NoFaults
+from trueup.local.job_tasks import JobFolder, builds_of, find_jobs, images_of, register
 from trueup.local.packaging import project, read_template
 from trueup.local.postgres import postgres
 from trueup.local.serving import listen, url_of
@@ -72,6 +72,8 @@ class Options:
     heartbeat_seconds: int = 15
     """How long a task may be silent that is awaited by its word; on AWS long enough for a cold start."""
     task_environment: Mapping[str, str] = field(default_factory=dict)
+    containers: bool = False
+    """Whether tasks are containers, of the engine that DOCKER_HOST names."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,7 @@ def _ecs_options(options: Options, aws: str, engine: str, jobs: Mapping[str, Job
 
     return local_ecs.Options(
         images=images_of(jobs),
+        containers=Containers(builds=builds_of(jobs, project())) if options.containers else None,
         environment={
             "AWS_ENDPOINT_URL": aws,
             "AWS_ENDPOINT_URL_SFN": engine,

@@ -62,6 +62,7 @@ class FakeProcess:
     order: Order
     obeys: bool = True
     pid: int = 1
+    reason: str | None = None
     told: list[str] = field(default_factory=list)
     ended: asyncio.Future[int] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 

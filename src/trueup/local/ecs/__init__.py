@@ -1,4 +1,4 @@
-"""Fargate on one machine: tasks are processes, behind the ECS API that boto3 speaks.
+"""Fargate on one machine: tasks are processes or containers, behind the ECS API that boto3 speaks.
 
     api/                    the operations, the agent's and metadata endpoints of tasks, the admin endpoint
     fargate                 the tasks: started, known, stopped
@@ -11,6 +11,7 @@
     definitions, clusters   what tasks are started from
     images, environment     what a container is here: a program in a folder, and what it finds
     launching, processes, _nursery      the port to processes, and the parent that none of them outlives
+    containers, engine      the same port to containers of a Docker-compatible engine
     faults, orders          what shall go wrong: by a rule, by order
     describing, metadata    a task as told by the API, in an event, and to itself; what it uses: stats
 
@@ -20,6 +21,7 @@ and the taker of state changes are handed in.
 
 from __future__ import annotations
 
+from trueup.local.ecs.containers import Build, Containers
 from trueup.local.ecs.errors import ApiError
 from trueup.local.ecs.faults import REFUSALS, Chances, Fate, Faults, Launch, NoFaults, Refusal
 from trueup.local.ecs.images import Image, Images, KnownImages, worker_image
@@ -45,4 +47,6 @@ __all__ = [
     "REFUSALS",
     "Refusal",
     "ApiError",
+    "Build",
+    "Containers",
 ]

@@ -264,8 +264,19 @@ class Fargate:
             task, image, settings.environment, settings.secrets, self.address, self.place
         )
         command = container.override.get("command") or container.definition.get("command")
-        argv = image.argv(container.definition.get("entryPoint"), command)
-        return Order(task.task_id, argv, image.folder, environment, self.log(task.task_id))
+        entrypoint = container.definition.get("entryPoint")
+        return Order(
+            name=task.task_id,
+            argv=image.argv(entrypoint, command),
+            folder=image.folder,
+            environment=environment,
+            log=self.log(task.task_id),
+            image=image.name or container.image,
+            entrypoint=entrypoint,
+            command=command,
+            cpu=int(task.cpu),
+            memory=int(task.memory),
+        )
 
     def _tell(self, task: Task) -> None:
         self._send(state_change(task, self.place, self.now(), str(uuid.uuid4())))
