@@ -16,30 +16,18 @@ from trueup.local.stack import Options, Stack, stack
 
 from .numbered import create_tables
 from .rig import Rig
-from .trouble import Troubles
 from .watching import JOBS
-from .words import between_tasks_and_machines
 
 
 @pytest.fixture(scope="session")
 def rig() -> Iterator[Rig]:
-    """A stack that lives as long as the session, and the trouble that its runs can have."""
-    troubles = Troubles()
-    with between_tasks_and_machines(troubles) as words:
-        # A checkpoint after each batch, so that tests know where the last one was.
-        environment = {"AWS_ENDPOINT_URL_SFN": words.url, "TRUEUP_CHECKPOINT_SECONDS": "0"}
-        options = Options(
-            jobs=JOBS,
-            faults=troubles,
-            between=troubles.between,
-            scale=0.1,
-            heartbeat_seconds=20,
-            task_environment=environment,
-        )
-        with stack(options) as up:
-            words.to = up.stepfunctions
-            create_tables(up)
-            yield Rig(up, troubles, words)
+    """A stack that lives as long as the session."""
+    # A checkpoint after each batch, so that tests know where the last one was.
+    environment = {"TRUEUP_CHECKPOINT_SECONDS": "0"}
+    options = Options(jobs=JOBS, scale=0.1, heartbeat_seconds=20, task_environment=environment)
+    with stack(options) as up:
+        create_tables(up)
+        yield Rig(up)
 
 
 @pytest.fixture(scope="session")

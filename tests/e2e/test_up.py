@@ -69,6 +69,20 @@ def test_a_stack_that_is_stopped_while_it_starts_leaves_nothing(
     assert nothing_is_left(folder, seconds=20)
 
 
+@pytest.mark.parametrize(("name", "program"), [("MiniStack", "hypercorn"), ("PostgreSQL", "bin/postgres")])
+def test_a_server_that_dies_is_named_and_ends_the_stack(folder: Path, name: str, program: str) -> None:
+    with begin("up", "--json", stderr=subprocess.PIPE) as up:
+        assert up.stdout is not None
+        assert up.stdout.readline()
+        first, *_ = [one for one in started_by(folder) if any(program in word for word in one.cmdline())]
+        first.kill()
+        _, told = up.communicate(timeout=60)
+    assert f"{name} ended with exit code 137, and the stack with it. The end of its log:" in told
+    assert "Start the stack again" in told
+    assert 1 == up.returncode
+    assert nothing_is_left(folder)
+
+
 def test_its_lines_point_every_tool_at_the_stack(tmp_path: Path) -> None:
     with begin("up") as up:
         assert up.stdout is not None

@@ -62,10 +62,8 @@ def started_by(folder: Path) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            variables = process.environ()
-            if str(folder) in {variables.get("TMPDIR"), variables.get("HOME")} or any(
-                str(folder) in word for word in process.cmdline()
-            ):
+            places = [process.environ().get(name, "") for name in ("TMPDIR", "HOME")]
+            if any(str(folder) in word for word in [*places, *process.cmdline()]):
                 found.append(process)
         except psutil.Error:
             continue

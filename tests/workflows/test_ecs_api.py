@@ -23,6 +23,7 @@ from botocore.exceptions import ClientError
 
 from trueup.local.aws import client
 from trueup.local.ecs import Ecs, Image, KnownImages, Options, serve
+from trueup.local.faults import Faults, served
 
 SECONDS = 20.0
 DIGEST = "sha256:" + "d" * 64
@@ -40,6 +41,7 @@ class Stack:
 
     ecs: Ecs
     events: list[dict[str, Any]] = field(default_factory=list)
+    faults: Faults | None = None
 
     def __post_init__(self) -> None:
         self.api = client("ecs", self.ecs.endpoint, config=Config(retries={"total_max_attempts": 1}))
@@ -87,8 +89,11 @@ def images() -> KnownImages:
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
     events: list[dict[str, Any]] = []
-    with serve(Options(images=images(), sink=events.append)) as ecs:
-        made = Stack(ecs, events)
+    with (
+        served() as faults,
+        serve(Options(images=images(), sink=events.append, faults=faults.launches)) as ecs,
+    ):
+        made = Stack(ecs, events, faults)
         made.register("shell", stopTimeout=1)
         yield made
 
@@ -277,27 +282,34 @@ def test_every_change_of_state_is_an_event(stack: Stack) -> None:
     assert last["stoppedAt"].endswith("Z")
 
 
-def admin(stack: Stack, method: str, path: str, body: object = None) -> Any:
+def admin(method: str, url: str, body: object = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
-    url = f"{stack.ecs.endpoint}/_ecs/{path}"
     request = urllib.request.Request(url, data, method=method)  # noqa: S310 - our own server
     with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310 - our own server
         return json.load(answer)
 
 
-def test_faults_are_ordered_over_http(stack: Stack) -> None:
+def test_faults_are_given_over_http(stack: Stack) -> None:
     stack.register("doomed")
-    admin(stack, "POST", "faults", {"fault": "throttled", "family": "doomed"})
-    admin(stack, "POST", "faults", {"fault": "capacity-failure", "family": "doomed"})
-    admin(stack, "POST", "faults", {"fault": "kill", "family": "doomed"})
+    assert stack.faults is not None
+    url = stack.faults.address
+    given = [
+        {"fault": fault, "job": "doomed", "times": 1} for fault in ("throttled", "capacity-failure", "kill")
+    ]
+    told = admin("POST", url, {"faults": given})
+    assert [{**fault, "struck": 0} for fault in given] == told["faults"]
     assert ("ThrottlingException", "Rate exceeded") == refused(lambda: stack.run(SLEEP, "doomed"))
     answer = stack.api.run_task(taskDefinition="doomed", networkConfiguration=NETWORK)
     assert answer["failures"][0]["reason"].startswith("Capacity is unavailable at this time.")
     task = stack.until(stack.run(SLEEP, "doomed"), "STOPPED")
     assert 137 == task["containers"][0]["exitCode"]
-    assert {"faults": [], "lost": []} == admin(stack, "GET", "faults")
-    with pytest.raises(urllib.error.HTTPError, match="400"):
-        admin(stack, "POST", "faults", {"fault": "sabotage"})
+    assert [1, 1, 1] == [fault["struck"] for fault in admin("GET", url)["faults"]]
+    with pytest.raises(urllib.error.HTTPError, match="400") as refusal:
+        admin("POST", url, {"faults": [{"fault": "sabotage"}]})
+    assert "'sabotage'" in json.load(refusal.value)["error"]
+    assert [] == admin("DELETE", url)["faults"]
+    arn = stack.run("exit 0", "doomed")
+    assert 0 == stack.until(arn, "STOPPED")["containers"][0]["exitCode"]
 
 
 def test_a_running_task_is_frozen_thawed_interrupted_and_lost(stack: Stack) -> None:
@@ -305,7 +317,7 @@ def test_a_running_task_is_frozen_thawed_interrupted_and_lost(stack: Stack) -> N
     arn = stack.run("trap 'exit 75' TERM; while :; do echo beat; sleep 0.02; done")
     stack.until_it_says(arn, "beat")
     identifier = arn.rpartition("/")[2]
-    assert admin(stack, "POST", f"tasks/{identifier}/freeze")["done"]
+    assert admin("POST", f"{stack.ecs.endpoint}/_ecs/tasks/{identifier}/freeze")["done"]
     time.sleep(0.2)
     before = stack.ecs.log(arn)
     time.sleep(0.2)
@@ -319,6 +331,16 @@ def test_a_running_task_is_frozen_thawed_interrupted_and_lost(stack: Stack) -> N
     task = stack.until(arn, "STOPPED")
     assert (75, "SpotInterruption") == (task["containers"][0]["exitCode"], task["stopCode"])
     assert not stack.ecs.harm(arn, "kill")
+
+
+def test_a_task_is_made_to_end_with_an_exit_code(stack: Stack) -> None:
+    arn = stack.run(SLEEP)
+    stack.until(arn, "RUNNING")
+    assert admin("POST", f"{stack.ecs.endpoint}/_ecs/tasks/{arn.rpartition('/')[2]}/exit?code=64")["done"]
+    task = stack.until(arn, "STOPPED")
+    assert (64, "EssentialContainerExited") == (task["containers"][0]["exitCode"], task["stopCode"])
+    with pytest.raises(urllib.error.HTTPError, match="400"):
+        admin("POST", f"{stack.ecs.endpoint}/_ecs/tasks/{arn.rpartition('/')[2]}/exit?code=bad")
 
 
 @ON_LINUX

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from trueup.cli.calling import Address, client
+from trueup.cli.calling import Address, Person, client
 from trueup.cli.output import Json, print_json, print_table
 
 EXAMPLE = "trueup jobs"
 
 
-def command(api: Address = None, json: Json = False) -> None:
+def command(api: Address = None, person: Person = None, json: Json = False) -> None:
     """List the jobs that can be started."""
-    found = client(api).get("/jobs")
+    found = client(api, person).get("/jobs")
     if json:
         print_json(found)
         return

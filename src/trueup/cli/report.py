@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trueup.cli.calling import Address, RunId, client, run_path
+from trueup.cli.calling import Address, Person, RunId, client, run_path
 from trueup.cli.exits import INCOMPLETE
 from trueup.cli.output import Json, duration, print_json, print_table, say, shown_person
 from trueup.errors import UsageError
@@ -21,10 +21,11 @@ def command(
     run: RunId,
     html: Annotated[Path | None, typer.Option(help="Write the report's page to this file.")] = None,
     api: Address = None,
+    person: Person = None,
     json: Json = False,
 ) -> None:
     """Show the report of a run that has ended; exits 4 where it has not."""
-    there = client(api)
+    there = client(api, person)
     found = there.get(run_path(run, "report"))
     if "location" in found:
         say(f"Run {run} is {found['status']}: its report is made when it ends.", aside=True)

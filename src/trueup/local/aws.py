@@ -101,6 +101,7 @@ def client(service: str, endpoint: str, **options: Any) -> Any:
         tcp_keepalive=True,
         retries={"mode": "standard", "max_attempts": 5},
         s3={"addressing_style": "path"},  # bucket names are no host names here
+        inject_host_prefix=False,  # nor is `sync-` of Step Functions
     )
     options["config"] = config.merge(options["config"]) if "config" in options else config
     credentials = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": REGION}

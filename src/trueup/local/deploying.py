@@ -7,7 +7,7 @@ says of machines and tasks: the engine and the ECS server of this package take t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,10 +95,10 @@ def _deployed(cloudformation: Any, stack: str) -> Deployed:
     return Deployed(outputs, resources)
 
 
-def give_environment(connect: Connect, deployed: Deployed, variables: Mapping[str, str]) -> None:
-    """Add variables to what the functions find in their environment: where the servers are."""
+def give_environment(connect: Connect, names: Iterable[str], variables: Mapping[str, str]) -> None:
+    """Add variables to what functions find in their environment: where the servers are."""
     functions = connect("lambda")
-    for name in deployed.of_type("AWS::Lambda::Function"):
+    for name in names:
         found = functions.get_function_configuration(FunctionName=name)
         known = found.get("Environment", {}).get("Variables", {})
         functions.update_function_configuration(
@@ -114,15 +114,16 @@ def make_machines(connect: Connect, deployed: Deployed, engine: Any) -> None:
     kept = connect("stepfunctions")
     for arn in deployed.of_type("AWS::StepFunctions::StateMachine"):
         machine = kept.describe_state_machine(stateMachineArn=arn)
-        # CloudFormation takes YAML, the API of Step Functions JSON alone.
-        definition = json.dumps(yaml.safe_load(machine["definition"]))
         try:
+            # CloudFormation takes YAML, the API of Step Functions JSON alone.
+            definition = json.dumps(yaml.safe_load(machine["definition"]))
             engine.create_state_machine(
                 name=machine["name"], definition=definition, roleArn=machine["roleArn"]
             )
-        except ClientError as error:
+        except (ClientError, yaml.YAMLError, TypeError) as error:  # the last: dates, which JSON has not
+            why = error.response["Error"]["Message"] if isinstance(error, ClientError) else error
             raise LocalStackError(
-                f"The machine {machine['name']} was refused: {error.response['Error']['Message']}",
+                f"The machine {machine['name']} was refused: {why}",
                 remedy="Correct its definition, or do without what the local engine does not implement.",
             ) from error
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from trueup.jobfile import catalogue, load
 from trueup.local.ecs import Build, KnownImages, worker_image
+from trueup.local.ecs.containers import pack
 from trueup.model.base import sha256
 from trueup.model.job import JobFile
 
@@ -59,7 +60,10 @@ def images_of(jobs: Mapping[str, JobFolder]) -> KnownImages:
 
 
 def builds_of(jobs: Mapping[str, JobFolder], root: Path) -> dict[str, Build]:
-    """How the images of jobs are built that have a Dockerfile, with the project under `root` as context."""
+    """How the images of jobs are built that have a Dockerfile, with the project under `root` as context.
+
+    Other contents, also of trueup's own, make another tag.
+    """
     shared = {
         "requirements/worker.lock": root / "requirements/worker.lock",
         "src/trueup": root / "src/trueup",
@@ -68,8 +72,9 @@ def builds_of(jobs: Mapping[str, JobFolder], root: Path) -> dict[str, Build]:
     for one in jobs.values():
         if (one.folder / "Dockerfile").exists():
             place = f"containers/{one.folder.name}"
-            tag = f"trueup/{one.job.name}:{one.digest.partition(':')[2][:12]}"
-            builds[one.image] = Build(tag, f"{place}/Dockerfile", {**shared, place: one.folder})
+            files = {**shared, place: one.folder}
+            tag = f"trueup/{one.job.name}:{sha256(pack(files))[:12]}"
+            builds[one.image] = Build(tag, f"{place}/Dockerfile", files)
     return builds
 
 

@@ -57,9 +57,40 @@ def project() -> Path:
 
 
 def read_template(root: Path) -> dict[str, Any]:
-    """The template of a folder, its intrinsics as mappings."""
-    template: dict[str, Any] = yaml.load((root / TEMPLATE).read_text(), _Loader)  # noqa: S506  a SafeLoader
+    """The template of a folder, its intrinsics as mappings.
+
+    Raises LocalStackError where it is no YAML, or has not the outline of a template.
+    """
+    try:
+        template = yaml.load((root / TEMPLATE).read_text(), _Loader)  # noqa: S506  a SafeLoader
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise _untold(f"it cannot be read: {error}.") from error
+    if not isinstance(template, dict):
+        raise _untold(f"it is {_kind(template)}, and a template is a mapping.")
+    template.setdefault("Parameters", {})
+    for section in ("Parameters", "Resources"):
+        _check_section(section, template.get(section))
     return template
+
+
+def _check_section(section: str, given: object) -> None:
+    if not isinstance(given, dict):
+        raise _untold(f"{section} is {_kind(given)}, and has to be a mapping of names.")
+    for name, one in given.items():
+        if not isinstance(one, dict) or not isinstance(one.get("Type"), str):
+            raise _untold(f"{section}: {name} has to be a mapping with a Type.")
+        if not isinstance(one.get("Properties", {}), dict):
+            raise _untold(f"{section}: {name}: Properties is {_kind(one['Properties'])}, not a mapping.")
+
+
+def _kind(value: object) -> str:
+    return "empty" if value is None else f"a {type(value).__name__}"
+
+
+def _untold(what: str) -> LocalStackError:
+    return LocalStackError(
+        f"{TEMPLATE}: {what}", remedy="Correct it; cfn-lint says more about a template than this."
+    )
 
 
 def layer(jobs: Mapping[str, JobFile]) -> dict[str, bytes]:

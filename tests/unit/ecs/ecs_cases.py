@@ -51,7 +51,7 @@ class ManualClock:
 
 async def settle() -> None:
     """Let everybody who can go on go on."""
-    for _ in range(30):
+    for _ in range(60):
         await asyncio.sleep(0)
 
 

@@ -260,6 +260,34 @@ async def test_a_killed_task_looks_like_one_that_exited_with_137() -> None:
 
 
 @on_a_loop
+async def test_a_task_ends_with_the_exit_code_that_was_meant_for_it() -> None:
+    case = Case(faults=Doomed(Fate(exit=5, exit_code=64)))
+    task = await case.run()
+    await case.clock.pass_(5)
+    assert task.stop is not None
+    assert (["SIGKILL"], 64) == (case.process.told, task.container.exit_code)
+    assert StopCode.CONTAINER_EXITED is task.stop.code
+
+
+@on_a_loop
+async def test_a_harm_is_asked_about_when_its_moment_has_come() -> None:
+    asked: list[str] = []
+    case = Case(faults=Doomed(Fate(kill=5, interrupt=6, strike=lambda name, do: asked.append(name))))
+    task = await case.run()
+    await case.clock.pass_(6)
+    assert (["kill", "interrupt"], Status.RUNNING) == (asked, task.status)
+    await case.fargate.close()
+
+
+@on_a_loop
+async def test_a_fate_may_lead_a_task_elsewhere() -> None:
+    case = Case(faults=Doomed(Fate(environment={"AWS_ENDPOINT_URL": "http://gateway"})))
+    await case.run()
+    assert "http://gateway" == case.process.order.environment["AWS_ENDPOINT_URL"]
+    await case.fargate.close()
+
+
+@on_a_loop
 async def test_spot_sends_sigterm_and_says_so() -> None:
     """Section 3, row Spot; Amazon ECS clusters for Fargate workloads."""
     case = Case(faults=Doomed(Fate(interrupt=0)))

@@ -13,7 +13,7 @@ from trueup.local.ecs.tasks import MOVES, Status
 from .ecs_cases import Case, settle
 
 HAPPENINGS = st.sampled_from(
-    ["stop", "kill", "crash", "freeze", "thaw", "interrupt", "exit", "wait", "settle"]
+    ["stop", "kill", "crash", "leave", "freeze", "thaw", "interrupt", "exit", "wait", "settle"]
 )
 
 
@@ -45,6 +45,8 @@ async def _live(happenings: list[str], obeys: bool, cold_start: float, deprovisi
             await case.clock.pass_(2)
         elif happening == "settle":
             await settle()
+        elif happening == "leave":
+            life.exit(64)
         elif happening in ("kill", "crash", "freeze", "thaw", "interrupt"):
             getattr(life, happening)()
         reasons += [task.stop] if task.stop else []

@@ -208,9 +208,6 @@ def test_creating_the_same_machine_twice_gives_it_and_another_of_its_name_is_ref
         assert "InvalidDefinition" == refused(
             world, "CreateStateMachine", **{**body, "name": "n", "definition": "{}"}
         )
-        assert "StateMachineTypeNotSupported" == refused(
-            world, "CreateStateMachine", **{**body, "name": "n", "type": "EXPRESS"}
-        )
 
     play(scene)
 

@@ -124,10 +124,8 @@ REFUSALS: dict[str, Callable[[World], Any]] = {
     "other integrations": creating({**TASK, "Resource": "arn:aws:states:::batch:submitJob.sync"}),
     "other formats of items": creating(reader("s3:getObject", InputType="PARQUET")),
     "other readers": creating(reader("dynamodb:scan")),
-    "Express machines": creating(passing(), type="EXPRESS"),
     "keys of one's own": creating(passing(), encryptionConfiguration=CUSTOMER),
     "TestState": lambda world: world.api("TestState", definition="{}"),
-    "StartSyncExecution": lambda world: world.api("StartSyncExecution", stateMachineArn="arn:x"),
 }
 
 

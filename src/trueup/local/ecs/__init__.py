@@ -12,7 +12,7 @@
     images, environment     what a container is here: a program in a folder, and what it finds
     launching, processes, _nursery      the port to processes, and the parent that none of them outlives
     containers, engine      the same port to containers of a Docker-compatible engine
-    faults, orders          what shall go wrong: by a rule, by order
+    faults                  what shall go wrong: the port to a rule
     describing, metadata    a task as told by the API, in an event, and to itself; what it uses: stats
 
 What is not implemented is refused with a sentence that says so. Time, images, secrets, faults, the launcher
@@ -23,9 +23,8 @@ from __future__ import annotations
 
 from trueup.local.ecs.containers import Build, Containers
 from trueup.local.ecs.errors import ApiError
-from trueup.local.ecs.faults import REFUSALS, Chances, Fate, Faults, Launch, NoFaults, Refusal
+from trueup.local.ecs.faults import REFUSALS, Fate, Faults, Launch, NoFaults, Refusal
 from trueup.local.ecs.images import Image, Images, KnownImages, worker_image
-from trueup.local.ecs.orders import FATES
 from trueup.local.ecs.processes import WARM
 from trueup.local.ecs.server import Ecs, Options, serve
 
@@ -38,10 +37,8 @@ __all__ = [
     "Images",
     "KnownImages",
     "worker_image",
-    "Chances",
     "Fate",
     "Faults",
-    "FATES",
     "Launch",
     "NoFaults",
     "REFUSALS",

@@ -244,15 +244,20 @@ def _wanted(order: Order) -> Document:
 
 
 def pack(files: Mapping[str, Path]) -> bytes:
-    """An archive of files and folders under other paths; what Python compiled stays out."""
+    """An archive of files and folders under other paths: the same for the same contents.
 
-    def without_caches(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    What Python compiled stays out.
+    """
+
+    def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        member.mtime = member.uid = member.gid = 0
+        member.uname = member.gname = ""
         return None if "__pycache__" in member.name else member
 
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for name, path in files.items():
-            archive.add(path, name, filter=without_caches)
+            archive.add(path, name, filter=plain)
     return packed.getvalue()
 
 

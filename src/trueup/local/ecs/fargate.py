@@ -23,7 +23,6 @@ from trueup.local.ecs.images import Image, Images
 from trueup.local.ecs.launching import Launcher, Order
 from trueup.local.ecs.life import Life, Surroundings
 from trueup.local.ecs.names import Place, new_task_id
-from trueup.local.ecs.orders import Orders
 from trueup.local.ecs.protection import BLOCKED, blocked
 from trueup.local.ecs.run_request import RunRequest
 from trueup.local.ecs.scheduler import Scheduler
@@ -83,7 +82,9 @@ class Fargate:
         self.place = settings.place
         self.clusters = Clusters(settings.place)
         self.definitions = Definitions(settings.place)
-        self.orders = Orders(settings.faults)
+        self.faults = settings.faults
+        self.lost: set[str] = set()
+        """ARNs of tasks that DescribeTasks does not know until they are taken out of here."""
         self.address = ""
         self._lives: dict[str, Life] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -148,7 +149,7 @@ class Fargate:
     def _refused(self, request: RunRequest) -> Refusal | None:
         self._calls += 1
         self._forget_old()
-        return self.orders.refuses(Launch(request.definition.family, self._calls, request.environment))
+        return self.faults.refuses(Launch(request.definition.family, self._calls, request.environment))
 
     def _again(self, used: _Token, text: str) -> list[Task]:
         """Source: API reference, RunTask, ConflictException; its message is ours."""
@@ -188,7 +189,7 @@ class Fargate:
             tags=request.tags,
             times={"createdAt": self.now()},
         )
-        fate = self.orders.fate(Launch(task.family, self._started, request.environment))
+        fate = self.faults.fate(Launch(task.family, self._started, request.environment, task.arn))
         life = self._lives[identifier] = Life(task, self._around, fate)
         running = self._running[identifier] = asyncio.create_task(life.run())
         running.add_done_callback(lambda _: self._running.pop(identifier))

@@ -22,7 +22,6 @@ from trueup.local.ecs.fargate import HOUR, PACE, Fargate, Settings, Sink
 from trueup.local.ecs.faults import Faults, NoFaults
 from trueup.local.ecs.images import Images
 from trueup.local.ecs.names import DEFAULT_ACCOUNT, DEFAULT_REGION, Place
-from trueup.local.ecs.orders import Ordered
 from trueup.local.ecs.processes import Nursery
 from trueup.local.process import Guard, guard
 from trueup.local.serving import Server, listen, stop_soon, url_of
@@ -81,14 +80,9 @@ class Ecs:
         """Know a task definition that another ECS describes, under its revision; gives its ARN here."""
         return self._do(lambda: self._fargate.definitions.take_over(definition, tags).arn)
 
-    def order(self, fault: str, *, times: int = 1, seconds: float = 0.0, family: str | None = None) -> None:
-        """Order a fault for the next launches: a name of REFUSALS or FATES. Raises ApiError."""
-        ordered = Ordered(fault, times, seconds, family)
-        self._do(lambda: self._fargate.orders.add(ordered))
-
-    def harm(self, task: str, what: str) -> bool:
-        """Do one of HARMS to a task: kill, crash, freeze, thaw, interrupt, lose, find. Raises ApiError."""
-        return self._do(lambda: harm(self._fargate, task, what))
+    def harm(self, task: str, what: str, code: int = 1) -> bool:
+        """Do one of HARMS to a task, `exit` with a code. False where it does not run. Raises ApiError."""
+        return self._do(lambda: harm(self._fargate, task, what, code))
 
     def log(self, task: str) -> str:
         """What a task's container has written so far."""

@@ -44,6 +44,8 @@ class StateMachine:
     created_at: float
     updated_at: float
     revision: Revision
+    express: bool = False
+    """Whether its executions are Express ones, which last five minutes at most and leave nothing behind."""
     tags: dict[str, str] = field(default_factory=dict)
     versions: dict[int, Version] = field(default_factory=dict)
     aliases: dict[str, Alias] = field(default_factory=dict)
@@ -66,6 +68,8 @@ class Machines:
         definition: str,
         role_arn: str,
         tags: Mapping[str, str] | None = None,
+        *,
+        express: bool = False,
         **settings: Json,
     ) -> StateMachine:
         """A new machine, or the one that a like request made. `settings` are logging and tracing.
@@ -75,13 +79,13 @@ class Machines:
         arn = self._prefix + name
         existing = self._by_arn.get(arn)
         if existing is not None:
-            if existing.revision.same(definition, settings):
+            if existing.express is express and existing.revision.same(definition, settings):
                 return existing
             raise ApiError("StateMachineAlreadyExists", f"State Machine Already Exists: '{arn}'")
         now = self._clock.now()
-        machine = compile_definition(definition)
+        machine = compile_definition(definition, express=express)
         revision = Revision(role_arn=role_arn, definition=definition, machine=machine, **settings)
-        made = StateMachine(arn, name, now, now, revision)
+        made = StateMachine(arn, name, now, now, revision, express)
         tag(arn, made, tags or {})
         self._by_arn[arn] = made
         return made
@@ -91,7 +95,8 @@ class Machines:
         found = self.find(arn)
         changes = dict(settings)
         if definition is not None:
-            changes |= {"machine": compile_definition(definition), "definition": definition}
+            machine = compile_definition(definition, express=found.express)
+            changes |= {"machine": machine, "definition": definition}
         found.revision = replace(found.revision, **changes, id=self._chance.uuid())
         found.updated_at = self._clock.now()
         return found
@@ -117,9 +122,9 @@ def no_machine(arn: str) -> ApiError:
     return ApiError("StateMachineDoesNotExist", f"State Machine Does Not Exist: '{arn}'")
 
 
-def compile_definition(text: str) -> Machine:
+def compile_definition(text: str, *, express: bool = False) -> Machine:
     """Parse a definition for the API. Raises ApiError (InvalidDefinition), worded as AWS words it."""
     try:
-        return parse_definition(text)
+        return parse_definition(text, express=express)
     except DefinitionError as error:
         raise ApiError("InvalidDefinition", f"Invalid State Machine Definition: '{error}'") from error

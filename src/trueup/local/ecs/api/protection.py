@@ -56,4 +56,4 @@ def _tasks(fargate: Fargate, body: Body, most: int) -> Iterator[tuple[str, Task 
     for identifier in dict.fromkeys(task_id(reference, cluster) for reference in wanted):
         arn = fargate.place.task(cluster, identifier)
         task = fargate.find(cluster, identifier)
-        yield arn, None if fargate.orders.loses(arn) else task
+        yield arn, None if arn in fargate.lost else task

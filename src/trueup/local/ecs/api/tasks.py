@@ -50,7 +50,7 @@ def describe_all(fargate: Fargate, body: Body) -> Answer:
     for identifier in dict.fromkeys(task_id(reference, cluster) for reference in wanted):
         arn = fargate.place.task(cluster, identifier)
         task = fargate.find(cluster, identifier)
-        if task is None or fargate.orders.loses(arn):
+        if task is None or arn in fargate.lost or fargate.faults.loses(arn):
             failures.append({"arn": arn, "reason": "MISSING"})
         else:
             tasks.append(describe(task, fargate.place, tags=tags))

@@ -6,6 +6,7 @@ from trueup.local.stepfunctions.api.requests import Body, answer_page, page, req
 from trueup.local.stepfunctions.api.tags import given as given_tags
 from trueup.local.stepfunctions.engine import Engine
 from trueup.local.stepfunctions.errors import ApiError, DefinitionError, Problem
+from trueup.local.stepfunctions.machines import StateMachine
 from trueup.local.stepfunctions.names import check_name
 from trueup.local.stepfunctions.parsing import parse_definition
 from trueup.local.stepfunctions.values import Json, to_text
@@ -20,25 +21,26 @@ _DIAGNOSTICS = 100
 
 def create(engine: Engine, body: Body) -> Json:
     """CreateStateMachine: asked again with the same definition, it answers the same."""
-    _only_standard(body)
+    _only_own_keys(body)
     _check_publishing(body)
     made = engine.machines.create(
         check_name(required(body, "name")),
         required(body, "definition"),
         required(body, "roleArn"),
         given_tags(body),
+        express=_express(body),
         **_settings(body),
     )
     answer: dict[str, Json] = {"stateMachineArn": made.arn, "creationDate": made.created_at}
     return {**answer, **_published(engine, made.arn, body)}
 
 
-def _only_standard(body: Body) -> None:
-    if body.get("type", "STANDARD") != "STANDARD":
-        raise ApiError(
-            "StateMachineTypeNotSupported", f"Type {body['type']} is not implemented; supported is STANDARD"
-        )
-    _only_own_keys(body)
+def _express(body: Body) -> bool:
+    return bool(body.get("type") == "EXPRESS")
+
+
+def _type(machine: StateMachine) -> str:
+    return "EXPRESS" if machine.express else "STANDARD"
 
 
 def _only_own_keys(body: Body) -> None:
@@ -104,7 +106,7 @@ def describe(engine: Engine, body: Body) -> Json:
         "stateMachineArn": arn,
         "name": found.name,
         "status": "ACTIVE",
-        "type": "STANDARD",
+        "type": _type(found),
         "definition": "{}" if hidden else revision.definition,
         "roleArn": revision.role_arn,
         "creationDate": version.created_at if version else found.created_at,
@@ -141,7 +143,7 @@ def list_all(engine: Engine, body: Body) -> Json:
         {
             "stateMachineArn": found.arn,
             "name": found.name,
-            "type": "STANDARD",
+            "type": _type(found),
             "creationDate": found.created_at,
         }
         for found in machines
@@ -151,9 +153,8 @@ def list_all(engine: Engine, body: Body) -> Json:
 
 def validate(_: Engine, body: Body) -> Json:
     """ValidateStateMachineDefinition: OK, or every problem with its place."""
-    _only_standard(body)
     try:
-        parse_definition(required(body, "definition"))
+        parse_definition(required(body, "definition"), express=_express(body))
     except DefinitionError as error:
         most = body.get("maxResults") or _DIAGNOSTICS
         diagnostics = [_diagnostic(problem) for problem in error.problems[:most]]

@@ -74,6 +74,25 @@ def unknown_parameters(resource: Resource, parameters: Mapping[str, Json]) -> li
     return [f'The field "{name}" is not supported by Step Functions' for name in names if name not in known]
 
 
+JSON_TEXT = frozenset({("sqs", "MessageBody"), ("sns", "Message"), ("events", "Detail"), ("states", "Input")})
+"""Strings that may be given as JSON, which Step Functions writes as text ([dg:connect-sqs] and its like)."""
+
+
+def mistyped_parameters(resource: Resource, parameters: Json) -> list[str]:
+    """Which strings of a call are none, in AWS's words (ASFHyP3/hyp3#2585).
+
+    Of `aws-sdk:` calls everything is written as text (recorded on AWS: test_s3_put_object).
+    """
+    if resource.is_sdk:
+        return []
+    shape = shapes.operation(find_service(resource).boto, resource.action).input_shape
+    return [
+        f"The value for the field '{name}' must be a STRING"
+        for name in shapes.not_text(shape, parameters)
+        if (resource.service, name) not in JSON_TEXT
+    ]
+
+
 def missing_parameters(resource: Resource, parameters: Mapping[str, Json]) -> list[str]:
     """Which parameters the operation needs and a call does not have, in AWS's words."""
     shape = shapes.operation(find_service(resource).boto, resource.action).input_shape

@@ -7,7 +7,7 @@ Parameters and results of integrations are in PascalCase, whatever the API's own
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -161,6 +161,25 @@ def _structure(shape: Shape, value: Mapping[str, Json]) -> dict[str, Any]:
         name: to_api(shape.members[name], item) if name in shape.members else item
         for name, item in named.items()
     }
+
+
+def not_text(shape: Shape, value: Json, name: str = "") -> Iterator[str]:
+    """The names of strings that were given as something else."""
+    if shape is None or value is None:
+        return
+    match shape.type_name:
+        case "structure" if isinstance(value, dict):
+            known = _members(shape)
+            for key, item in value.items():
+                yield from not_text(shape.members.get(known.get(lower(key))), item, key)
+        case "map" if isinstance(value, dict):
+            for key, item in value.items():
+                yield from not_text(shape.value, item, key)
+        case "list" if isinstance(value, list):
+            for item in value:
+                yield from not_text(shape.member, item, name)
+        case "string" if not isinstance(value, str):
+            yield name
 
 
 def to_state(shape: Shape, value: Any, *, sdk: bool) -> Json:

@@ -9,6 +9,7 @@ from trueup.local.stepfunctions.errors import DefinitionError, Problem
 from trueup.local.stepfunctions.model import Choice, Fail, Fallible, Machine, State, Succeed, Workflow
 from trueup.local.stepfunctions.parsing.failing import MAX_SECONDS
 from trueup.local.stepfunctions.parsing.fields import SCHEMA, Fields
+from trueup.local.stepfunctions.parsing.maps import check_express
 from trueup.local.stepfunctions.parsing.states import parse_state
 from trueup.local.stepfunctions.parsing.variables import check_variables
 from trueup.local.stepfunctions.values import from_text
@@ -18,8 +19,11 @@ MAX_DEFINITION = 1_048_576
 _TARGET = "MISSING_TRANSITION_TARGET"
 
 
-def parse_definition(text: str) -> Machine:
-    """The machine that a definition describes. Raises DefinitionError with every problem found."""
+def parse_definition(text: str, *, express: bool = False) -> Machine:
+    """The machine that a definition describes, for executions that may be Express ones.
+
+    Raises DefinitionError with every problem found.
+    """
     try:
         raw = from_text(text, unique=True)
     except ValueError as error:
@@ -33,6 +37,8 @@ def parse_definition(text: str) -> Machine:
     timeout = fields.integer("TimeoutSeconds", 1, MAX_SECONDS)
     workflow = _workflow(fields, set())
     problems += check_variables(workflow.states)
+    if express:
+        check_express(fields, workflow)
     if problems:
         raise DefinitionError(problems)
     return Machine(

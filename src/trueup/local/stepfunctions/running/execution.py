@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from trueup.local.stepfunctions.errors import RUNTIME, TIMEOUT, StateError
 from trueup.local.stepfunctions.history import HISTORY_FULL, History, HistoryFull, data, failure
-from trueup.local.stepfunctions.model import Machine, Workflow
+from trueup.local.stepfunctions.model import Machine, Number, Workflow
 from trueup.local.stepfunctions.running.visit import Strand
 from trueup.local.stepfunctions.running.workflow import run_workflow
 from trueup.local.stepfunctions.scope import Variables
@@ -81,10 +81,11 @@ class Execution:
         given: Document,
         origin: Origin,
         mocks: Mocks | None = None,
+        name: str | None = None,
     ) -> None:
         self.services = services
         self.arn = arn
-        self.name = arn.rpartition(":")[2]
+        self.name = arn.rpartition(":")[2] if name is None else name
         self.workflow = workflow
         self.input = given
         self.origin = origin
@@ -206,10 +207,11 @@ class Execution:
             self._task.add_done_callback(lambda _: timer.cancel())
         self.services.changed(self)
 
-    def _limit(self) -> float | None:
-        if self.origin.express:
-            return EXPRESS_SECONDS
-        return self.workflow.timeout if isinstance(self.workflow, Machine) else None
+    def _limit(self) -> Number | None:
+        limits: list[Number] = [EXPRESS_SECONDS] if self.origin.express else []
+        if isinstance(self.workflow, Machine) and self.workflow.timeout is not None:
+            limits.append(self.workflow.timeout)
+        return min(limits, default=None)
 
     async def _run(self, earlier: asyncio.Task[None] | None) -> None:
         if earlier is not None:
