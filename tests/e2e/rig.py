@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any
@@ -62,6 +62,8 @@ class Case:
     harms: list[dict[str, Any]] = field(default_factory=list)
     params: Mapping[str, Any] = field(default_factory=dict)
     days: int = 1
+    prepare: Callable[[str], object] = lambda run_id: None
+    """Called with the run's id before anything of it is started."""
 
     def named(self, name: str) -> Case:
         """The same under a name."""
@@ -89,11 +91,18 @@ class Rig:
 
     up: Stack
 
-    def start(self, job: str, faults: Sequence[Fault] = (), **request: Any) -> str:
+    def start(
+        self,
+        job: str,
+        faults: Sequence[Fault] = (),
+        prepare: Callable[[str], object] = lambda run_id: None,
+        **request: Any,
+    ) -> str:
         """Start a run as a schedule would, so that its name is known before, and give it."""
         schedule = f"s{uuid.uuid4().hex}"
         run_id = f"{schedule}-{AT.replace(':', '')}"
         self.up.faults.add(*(fault.model_copy(update={"run": run_id}) for fault in faults))
+        prepare(run_id)
         answer = self.up.invoke(
             "start", {"schedule": schedule, "scheduledTime": AT, "request": {"job": job, **request}}
         )
@@ -104,7 +113,8 @@ class Rig:
         """Start a case, over days of its own unless they are given."""
         chosen = days or window(case.days)
         params = {"harms": case.harms, **case.params}
-        return Begun(self.start(case.job, case.faults, params=params, **chosen.request, **request), chosen)
+        asked = {"params": params, **chosen.request, **request}
+        return Begun(self.start(case.job, case.faults, case.prepare, **asked), chosen)
 
     def ended(self, begun: Begun) -> Begun:
         """The same once it has come to its end."""

@@ -56,12 +56,12 @@ def test_the_demo_accounts_for_a_year_of_flights() -> None:
 def test_whatever_goes_wrong_in_a_few_weeks_every_record_is_right() -> None:
     notes: list[str] = []
     figures = run_demo(seed=7, note=notes.append, end=FEW_WEEKS, faults=EVERYTHING)
-    given = figures["faults"]["faults"]
-    assert KINDS == {one["fault"] for one in given}
-    assert [] == [one for one in given if not one["struck"]], notes
     flights = sum(data.count(b"\n") - 1 for _, data in days_before(FEW_WEEKS))
     assert ["flights-summary", "flights-rows"] == list(figures["jobs"]), notes
     assert "SUCCEEDED" == figures["status"], notes
+    given = figures["faults"]["faults"]
+    assert KINDS == {one["fault"] for one in given}
+    assert [] == [one for one in given if not one["struck"]], notes
     for job in figures["jobs"].values():
         # The answer of one RunTask was lost, so that one launch had two tasks.
         check(job, partitions=20, records=flights, more_tasks=1)

@@ -16,12 +16,13 @@ from trueup.model.states import PartitionStatus
 
 from .numbered import assert_exact, assert_failed
 from .rig import Begun, Case, Rig, harm, together
-from .test_faults_tasks import NEVER_PULLED
+from .test_faults_tasks import ALL_REPORTED, NEVER_PULLED, POINTS
 from .watching import tasks_of
 
 pytestmark = pytest.mark.timeout(900)
 SILENCE = "States.Timeout"
 ERROR = "TaskEnded"
+NOT_PULLED = "CannotPullContainerError"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,10 @@ PASSING = {
     "killed": Passing(Case(harms=[harm(1, "writing", 2)]), "exit code 137", "again", {SILENCE}),
     "frozen": Passing(Case(harms=[harm(1, "writing", 2, "freeze")]), SILENCE, "again", {SILENCE}),
     "an image that cannot be pulled": Passing(
-        Case(faults=[fault("cannot-pull", launches=[1])]), SILENCE, "again", {SILENCE}
+        Case(faults=[fault("cannot-pull", launches=[1])]), NOT_PULLED, "again", {SILENCE}
+    ),
+    "taken by Spot before it began": Passing(
+        Case(faults=[fault("interrupt", launches=[1])]), "SpotInterruption", "again", {SILENCE}
     ),
     "hangs without progress": Passing(
         Case(harms=[harm(1, "writing", 2, "hang")]), "exit code 70", "again", {ERROR}
@@ -76,6 +80,17 @@ PASSING = {
         "exit code 75", "again", {SILENCE}, [("Failure", "callback-late", "TaskTimedOut")], 1,
     ),
 }  # fmt: skip
+# At the last of them all is reported, and the silence costs no launch.
+KILLED_AT = ("opened", "taken", "reading", "written", "checkpointed", "finishing", "closing")
+PASSING |= {
+    f"killed when {point}": Passing(
+        Case(harms=[harm(1, point, POINTS[point])]),
+        "exit code 137",
+        "done" if point in ALL_REPORTED else "again",
+        {SILENCE},
+    )
+    for point in KILLED_AT
+}
 LASTING = {
     "frozen": (harm("every", "writing", do="freeze"), 2, PartitionStatus.STUCK, "NoProgress", SILENCE),
     "killed": (harm("every", "writing"), 2, PartitionStatus.STUCK, "NoProgress", "exit code 137"),
@@ -85,7 +100,7 @@ LASTING = {
 }  # fmt: skip
 
 
-NEVER = (None, 2, PartitionStatus.FAILED, "NeverStarted", SILENCE)
+NEVER = (None, 2, PartitionStatus.FAILED, "NeverStarted", NOT_PULLED)
 
 
 def test_silence_is_found_out_and_costs_no_record(rig: Rig, subtests: pytest.Subtests) -> None:

@@ -23,6 +23,8 @@ from trueup.local.stores import put_days
 from trueup.local.targets import FLIGHTS_BUCKET
 from trueup.model.report import Report
 
+from .watching import tasks_of, wait_until
+
 pytestmark = pytest.mark.timeout(300)
 
 ROOT = Path(__file__).parents[2]
@@ -90,6 +92,34 @@ def test_who_calls_is_the_local_user_or_whom_they_name(
     assert people == [trail[0]["who"] for trail in trails]
     assert 0 == main(["audit", runs[1]["run"]["runId"]])
     assert "user/bob" in capsys.readouterr().out
+
+
+def test_what_tasks_wrote_can_be_read_when_they_are_dead(
+    up: Stack, as_ann: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_id = last_line(capsys, "start", "steps", "--keys", "a,b", "--wait")["run"]["runId"]
+    written = {task["taskArn"]: _written(up, task["taskArn"]) for task in tasks_of(up, run_id)}
+    assert all(written.values())
+    wait_until(lambda: written == {task: _logged(up, task) for task in written})
+    for partition in ("item=a", "item=b"):
+        lines = last_line(capsys, "logs", run_id, "--partition", partition)["lines"]
+        assert [line["message"] for line in lines] in written.values()
+        assert 0 == main(["logs", run_id, "--partition", partition])
+        assert lines[0]["message"] in capsys.readouterr().out
+
+
+def _written(up: Stack, task: str) -> list[str]:
+    return [line for line in up.ecs.log(task).splitlines() if line]
+
+
+def _logged(up: Stack, task: str) -> list[str]:
+    """What CloudWatch Logs has of a task, by the name that its stream has on AWS."""
+    found = up.client("logs").get_log_events(
+        logGroupName="/trueup/trueup/tasks",
+        logStreamName=f"steps-write/job/{task.rpartition('/')[2]}",
+        startFromHead=True,
+    )
+    return [event["message"] for event in found["events"]]
 
 
 def test_people_of_a_stack_keep_their_keys(up: Stack) -> None:

@@ -14,9 +14,17 @@ def command(api: Address = None, person: Person = None, json: Json = False) -> N
     if json:
         print_json(found)
         return
-    columns = ["job", "partitions", "target", "guard", "dry run", "what it does"]
+    columns = ["job", "kind", "partitions", "target", "guard", "dry run", "what it does"]
     rows = [
-        (job["name"], job["by"], job["target"], job["guard"], _yes(job["hasDryRun"]), job["description"])
+        (
+            job["name"],
+            job["kind"],
+            job["by"],
+            job["target"],
+            job["guard"],
+            _yes(job["hasDryRun"]),
+            job["description"],
+        )
         for job in found["jobs"]
     ]
     print_table(columns, rows)

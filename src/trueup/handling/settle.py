@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ from trueup.starting import Starter
 
 # One may not have run at all: redriven before its first checkpoint, or never started.
 IDLE_DISPATCHES = 2
+# Between two looks for an input that is late.
+POLL_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Settling:
     settlement: Settlement
     starter: Starter
     tasks: Tasks
+    arrived: Callable[[str], bool] = lambda location: True
 
     def handle(self, event: Mapping[str, Any]) -> Move:
         """Settle the phase of `{runId, generation, at}`. Raises StoreUnavailable, Stale: call it again."""
@@ -48,8 +51,16 @@ class Settling:
         if settled is Settled.UNFINISHED and run.is_planned:
             return self._hand_out(run, at)
         if settled is Settled.COMPLETE:
-            return moves.enter(run, self.artifacts.plan_of(run), _after(run, at.phase))
+            return self._enter(run, _after(run, at.phase))
         return moves.leave(run)
+
+    def _enter(self, run: Run, phase: Phase) -> Move:
+        """Into a phase. A second look comes after the lag, if there is anything to look at."""
+        plan = self.artifacts.plan_of(run)
+        if phase is Phase.CONFIRM and plan.job.kind == "reconcile":
+            found = self.ledger.verdicts.counts(run.run_id, Phase.COMPARE).tally().records.produced
+            return moves.later(moves.beginning(run, phase), plan.job.lag if found else 0)
+        return moves.enter(run, plan, phase)
 
     def _hand_out(self, run: Run, at: Position) -> Move:
         mark = self._mark(run, at.phase)
@@ -57,6 +68,8 @@ class Settling:
         if idle >= IDLE_DISPATCHES:
             last = f"dispatches {_number(run, at) - idle + 1} to {_number(run, at)} of {at.phase.value}"
             return self._fail(run, at, f"{last} moved nothing")
+        if late := self._awaited(run, at):
+            return late
         try:
             if at.phase in WRITING_PHASES:
                 self.starter.lock(run)
@@ -65,6 +78,18 @@ class Settling:
         except RunClosed:
             return moves.settle(at)  # It was closed meanwhile: settling again ends it.
         return self._work(run, at, mark, idle)
+
+    def _awaited(self, run: Run, at: Position) -> Move | None:
+        """What to do while the object that a comparison waits for is not there; None once it is."""
+        job = self.artifacts.plan_of(run).job
+        if at.phase is not Phase.COMPARE or at.mark is not None or job.kind != "reconcile":
+            return None
+        wanted = job.filled(run.params).wait_for
+        if wanted is None or self.arrived(wanted.location):
+            return None
+        if self.starter.open_for(run) >= wanted.minutes * 60:
+            return self._fail(run, at, f"{wanted.location} did not arrive within {wanted.minutes:g} minutes")
+        return moves.later(at, POLL_SECONDS)
 
     def _work(self, run: Run, at: Position, mark: int, idle: int) -> Move:
         dispatch = self.starter.dispatch(run, at.phase, at.dispatch + 1, at.first_slice)

@@ -25,7 +25,7 @@ EVERYTHING: tuple[Fault, ...] = (
     fault("cold-start", seconds=(1, 3), times=2),
     fault("cannot-pull", job=SUMMARY, times=1),
     # Tasks. Whoever is awaited by its word is missed only after a while, so these die side by side.
-    fault("crash", job=SUMMARY, after=(0.5, 4), probability=0.4, times=12),
+    fault("crash", job=SUMMARY, after=(0.5, 4), probability=0.4, times=4),
     fault("crash", job=ROWS, launches=tuple(range(1, 10)), after=(0.5, 4), probability=0.4, times=3),
     fault("kill", job=SUMMARY, checkpoint=1, times=1),
     fault("exit", job=SUMMARY, checkpoint=1, code=70, times=1),

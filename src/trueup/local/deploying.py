@@ -19,7 +19,7 @@ from trueup.errors import LocalStackError
 from trueup.local.aws import Connect
 from trueup.local.ecs import ApiError, Ecs
 from trueup.local.packaging import layer, package
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 
 ARTEFACTS = "trueup-artefacts"
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
@@ -40,7 +40,7 @@ class Deployed:
 
 
 def deploy(
-    connect: Connect, root: Path, stack: str, parameters: Mapping[str, str], jobs: Mapping[str, JobFile]
+    connect: Connect, root: Path, stack: str, parameters: Mapping[str, str], jobs: Mapping[str, AnyJob]
 ) -> Deployed:
     """Package the template of a folder and deploy it as a stack. Raises LocalStackError with what failed."""
     s3 = connect("s3")
@@ -136,7 +136,7 @@ def make_tasks(connect: Connect, deployed: Deployed, ecs: Ecs, own: Any) -> None
     for name in deployed.of_type("AWS::ECS::Cluster"):
         own.create_cluster(clusterName=name)
     kept = connect("ecs")
-    kept.meta.events.register("before-parse.ecs.DescribeTaskDefinition", _spell_secrets)
+    kept.meta.events.register("before-parse.ecs.DescribeTaskDefinition", _spell_containers)
     for arn in deployed.of_type("AWS::ECS::TaskDefinition"):
         told = kept.describe_task_definition(taskDefinition=arn, include=["TAGS"])
         definition = told["taskDefinition"]
@@ -151,12 +151,15 @@ def make_tasks(connect: Connect, deployed: Deployed, ecs: Ecs, own: Any) -> None
             ) from error
 
 
-def _spell_secrets(response_dict: dict[str, Any], **_: Any) -> None:
-    """MiniStack 1.5 tells secrets in CloudFormation's spelling, which botocore would drop."""
+def _spell_containers(response_dict: dict[str, Any], **_: Any) -> None:
+    """MiniStack 1.5 tells secrets and log drivers in CloudFormation's spelling, which botocore would drop."""
     body = json.loads(response_dict["body"])
     for container in body.get("taskDefinition", {}).get("containerDefinitions", []):
-        container["secrets"] = [
-            {f"{name[0].lower()}{name[1:]}": value for name, value in secret.items()}
-            for secret in container.get("secrets", [])
-        ]
+        container["secrets"] = [_spelt(secret) for secret in container.get("secrets", [])]
+        if "logConfiguration" in container:
+            container["logConfiguration"] = _spelt(container["logConfiguration"])
     response_dict["body"] = json.dumps(body).encode()
+
+
+def _spelt(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{name[0].lower()}{name[1:]}": value for name, value in given.items()}

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from trueup.jobfile import catalogue, load
+from trueup.local.aws import REGION
 from trueup.local.ecs import Build, KnownImages, worker_image
 from trueup.local.ecs.containers import pack
 from trueup.model.base import sha256
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 
 MODES = ("read", "write")
 
@@ -20,7 +21,7 @@ MODES = ("read", "write")
 class JobFolder:
     """A job and the folder of its code, which stands for its image."""
 
-    job: JobFile
+    job: AnyJob
     folder: Path
 
     @property
@@ -78,8 +79,11 @@ def builds_of(jobs: Mapping[str, JobFolder], root: Path) -> dict[str, Build]:
     return builds
 
 
-def register(own: Any, stack: str, one: JobFolder, environment: Mapping[str, str]) -> None:
-    """Register both task definitions of a job, as template.yaml would have them; `own` is an ECS client."""
+def register(own: Any, stack: str, one: JobFolder, environment: Mapping[str, str], logs: str) -> None:
+    """Register both task definitions of a job, as template.yaml would have them.
+
+    `own` is an ECS client, `logs` the log group of the tasks.
+    """
     task = one.job.task
     for mode in MODES:
         names: Mapping[str, str] = getattr(one.job.secrets, mode)
@@ -95,6 +99,14 @@ def register(own: Any, stack: str, one: JobFolder, environment: Mapping[str, str
                     "image": one.image,
                     "essential": True,
                     "stopTimeout": task.stop_seconds,
+                    "logConfiguration": {
+                        "logDriver": "awslogs",
+                        "options": {
+                            "awslogs-group": logs,
+                            "awslogs-region": REGION,
+                            "awslogs-stream-prefix": f"{one.job.name}-{mode}",
+                        },
+                    },
                     "environment": [{"name": name, "value": value} for name, value in environment.items()],
                     "secrets": [
                         {"name": f"SECRET_{name.upper().replace('-', '_')}", "valueFrom": secret}

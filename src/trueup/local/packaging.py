@@ -22,7 +22,7 @@ import trueup
 from trueup.errors import LocalStackError
 from trueup.jobfile import catalogue, write_catalogue
 from trueup.model.base import sha256
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 
 TEMPLATE = "template.yaml"
 LAYER = "build/layer"
@@ -93,7 +93,7 @@ def _untold(what: str) -> LocalStackError:
     )
 
 
-def layer(jobs: Mapping[str, JobFile]) -> dict[str, bytes]:
+def layer(jobs: Mapping[str, AnyJob]) -> dict[str, bytes]:
     """The layer's files, all but its dependencies: the package, and the catalogue of jobs beside it."""
     package = Path(trueup.__file__).parent
     files = {f"python/trueup/{name}": data for name, data in _files(package)}

@@ -1,5 +1,6 @@
 """The local stack: the emulator, PostgreSQL, ECS and Step Functions, with template.yaml deployed to them.
 
+    one address       a thread of this process, that passes calls on to the three below
     AWS around it     MiniStack, a process; or an emulator of one's own
     PostgreSQL        a process
     ECS, the engine   threads of this process; tasks are processes
@@ -31,6 +32,7 @@ from trueup.local.aws import REGION, Connect, client, connector, ministack
 from trueup.local.deploying import Deployed, deploy, give_environment, make_machines, make_tasks
 from trueup.local.ecs import WARM, Containers, Ecs
 from trueup.local.faults import FaultPlan, Faults, Strike
+from trueup.local.gateway import REST, STATES, TASKS, gateway
 from trueup.local.job_tasks import JobFolder, builds_of, find_jobs, images_of, register
 from trueup.local.own_servers import check_given
 from trueup.local.packaging import project, read_template
@@ -83,8 +85,9 @@ class Options:
 
 @dataclass(frozen=True)
 class Stack:
-    """A stack that is up. Any thread may use it."""
+    """A stack that is up. Any thread may use it. `endpoint` serves all that the three below it do."""
 
+    endpoint: str
     aws: str
     stepfunctions: str
     ecs: Ecs
@@ -111,7 +114,7 @@ class Stack:
     def api(self) -> str:
         """Where the HTTP API is. By its path: names below `localhost` are not known everywhere."""
         (api,) = self.deployed.of_type("AWS::ApiGatewayV2::Api")
-        return f"{self.aws}/_aws/execute-api/{api}/$default"
+        return f"{self.endpoint}/_aws/execute-api/{api}/$default"
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -140,8 +143,7 @@ class Stack:
         """What points botocore, and so every tool of AWS, at this stack."""
         identifier, secret = self.keys
         return {
-            "AWS_ENDPOINT_URL": self.aws,
-            **_own(self.stepfunctions, self.ecs.endpoint),
+            "AWS_ENDPOINT_URL": self.endpoint,
             **CREDENTIALS,
             "AWS_ACCESS_KEY_ID": identifier,
             "AWS_SECRET_ACCESS_KEY": secret,
@@ -164,7 +166,11 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
     parts = Parts()
     with ExitStack() as ups, parts.blamed():
         note("Starting MiniStack, PostgreSQL, ECS and Step Functions …")
-        aws = options.aws or ups.enter_context(ministack(SERVICES, started=parts.add))
+        front = listen()
+        ups.callback(front.close)
+        # What functions that people make find of the servers that are ours.
+        ours = _own(url_of(front), url_of(front))
+        aws = options.aws or ups.enter_context(ministack(SERVICES, ours, started=parts.add))
         dsn = ups.enter_context(postgres(started=parts.add))
         machines = ups.enter_context(listen())
         faults = ups.enter_context(local_faults.served(options.faults, options.struck))
@@ -180,11 +186,15 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
             )
         )
         faults.stand_between({"*": aws, "states": engine}, ecs)
+        servers = {REST: aws, STATES: engine, TASKS: ecs.endpoint}
+        endpoint = ups.enter_context(gateway(front, servers))
         note("Deploying template.yaml …")
         connect = connector(aws)
         with _explained(aws):
             deployed = _deploy(connect, options, root, dsn, jobs)
-            up = Stack(aws, engine, ecs, faults, dsn, deployed, keys_of(local_user(), connect), parts)
+            up = Stack(
+                endpoint, aws, engine, ecs, faults, dsn, deployed, keys_of(local_user(), connect), parts
+            )
             _hand_over(connect, up, jobs, note)
         yield up
 
@@ -228,6 +238,7 @@ def _ecs_options(
             **options.task_environment,
         },
         secrets=secret,
+        cloudwatch=client("logs", aws),
         events=aws,
         warm=(*WARM, "psycopg"),
         faults=faults.launches,
@@ -254,7 +265,8 @@ def _hand_over(connect: Connect, up: Stack, jobs: Mapping[str, JobFolder], note:
     defined = " ".join(up.deployed.of_type("AWS::ECS::TaskDefinition"))
     for name, one in jobs.items():
         if f"/{NAME}-{name}-write:" not in defined:
-            register(own, NAME, one, {"TRUEUP_TABLE": up.table, "TRUEUP_BUCKET": up.bucket})
+            variables = {"TRUEUP_TABLE": up.table, "TRUEUP_BUCKET": up.bucket}
+            register(own, NAME, one, variables, f"/trueup/{NAME}/tasks")
             note(f"{name} is not in template.yaml; its tasks are defined by its job file alone.")
 
 

@@ -80,6 +80,7 @@ def _read(job: Backfill, part: Partition, after: str | None) -> Iterator[Batch |
 
 
 def _job_of(run: LocalRun) -> Backfill:
+    assert issubclass(run.job_class, Backfill), "a reconciliation has no batches to check"
     return run.job_class(Settings(run.plan().params, run.secret, lambda: run.job.batch.size))
 
 

@@ -67,6 +67,14 @@ class Worked:
     rejects: list[dict[str, Any]] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class WorkedBatch:
+    """A batch that is worked already: a step of a comparison, and the cursor after it."""
+
+    cursor: str
+    worked: Worked
+
+
 @dataclass(slots=True)
 class _Transformed:
     rows: list[Any]

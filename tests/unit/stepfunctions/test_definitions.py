@@ -63,6 +63,11 @@ def test_the_message_has_the_code_and_the_place_as_aws_writes_them() -> None:
         ('The field "Tablename" is not supported by Step Functions',
          machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::dynamodb:getItem",
                         "Parameters": {"Tablename": "t"}}))),
+        # aws/aws-cdk#31448
+        ("Cannot deserialize value of type `java.lang.Boolean` from String \"$.on\": only \"true\" or "
+         "\"false\" recognized at /States/A/Parameters",
+         machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::dynamodb:putItem",
+                        "Parameters": {"TableName": "t", "Item": {"on": {"BOOL": "$.on"}}}}))),
         ("aws-sdk:dynamodb:noSuchThing' is not implemented",
          machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:dynamodb:noSuchThing"}))),
         ("States.ALL has to stand alone",
@@ -88,6 +93,11 @@ def test_the_message_has_the_code_and_the_place_as_aws_writes_them() -> None:
          machine(("A", passing()), ("M", {"Type": "Map", "ItemProcessor": machine(("A", passing()))}))),
         ("Duplicate State name: B at /States/P/Branches/1/States/B",
          machine(("P", {"Type": "Parallel", "Branches": [machine(("B", passing()))] * 2}))),
+        ("DUPLICATE_LABEL_NAME: Duplicate Label name: L at /States/P/Branches/1/States/N/Label",
+         machine(("P", {"Type": "Parallel", "Branches": [
+             machine((name, {"Type": "Map", "Label": "L", "ItemProcessor": {
+                 "ProcessorConfig": {"Mode": "DISTRIBUTED"}, **machine((f"in {name}", passing()))}}))
+             for name in ("M", "N")]}))),
         ("Field 'ToleratedFailureCount' is not supported",
          machine(("A", {"Type": "Map", "ToleratedFailureCount": 1,
                         "ItemProcessor": machine(("B", passing()))}))),

@@ -106,17 +106,34 @@ def test_an_update_does_not_reach_executions_under_way() -> None:
     assert ("old", "new") == play(scene)
 
 
-def test_executions_go_on_when_their_machine_is_deleted() -> None:
-    async def scene(world: World) -> str:
-        execution = world.start(world.create(SLOW))
-        world.api("DeleteStateMachine", stateMachineArn=execution.origin.machine_arn)
-        assert "StateMachineDoesNotExist" == refused(
-            world, "DescribeStateMachine", stateMachineArn=execution.origin.machine_arn
-        )
+def test_a_machine_is_deleted_when_its_executions_have_ended_at_their_next_transition() -> None:
+    # [botocore] DeleteStateMachine.
+    async def scene(world: World) -> None:
+        arn = world.create(machine(("W", {"Type": "Wait", "Seconds": 60}), ("P", passing())))
+        execution = world.start(arn)
+        await asyncio.sleep(1)
+        world.api("DeleteStateMachine", stateMachineArn=arn)
+        assert "DELETING" == world.api("DescribeStateMachine", stateMachineArn=arn)["status"]
+        for operation in ("StartExecution", "UpdateStateMachine"):
+            body = {"definition": json.dumps(SLOW)} if operation == "UpdateStateMachine" else {}
+            assert "StateMachineDeleting" == refused(world, operation, stateMachineArn=arn, **body)
         await execution.ended()
-        return execution.status
+        ended = ran(execution)
+        assert ("ABORTED", 60) == (ended.status, ended.seconds)
+        assert ["WaitStateExited", "ExecutionAborted"] == ended.types[-2:]
+        assert "StateMachineDoesNotExist" == refused(world, "DescribeStateMachine", stateMachineArn=arn)
 
-    assert "SUCCEEDED" == play(scene)
+    play(scene)
+
+
+def test_a_machine_that_runs_nothing_is_deleted_at_once() -> None:
+    async def scene(world: World) -> None:
+        arn = world.create(SLOW)
+        world.api("DeleteStateMachine", stateMachineArn=arn)
+        assert "StateMachineDoesNotExist" == refused(world, "DescribeStateMachine", stateMachineArn=arn)
+        world.api("DeleteStateMachine", stateMachineArn=arn)
+
+    play(scene)
 
 
 def test_event_bridge_hears_of_the_start_and_the_end() -> None:
@@ -290,5 +307,22 @@ def test_an_execution_tells_the_definition_that_it_runs_not_the_machine_s_newest
         assert (newer, True) == (described["definition"], "revisionId" in described)
         told = world.api("DescribeStateMachineForExecution", executionArn=execution.arn)
         assert SLOW == json.loads(told["definition"])
+
+    play(scene)
+
+
+def test_what_an_execution_runs_is_told_as_it_was_written_and_when_it_was_changed() -> None:
+    # [botocore] DescribeStateMachineForExecution: revisionId and updateDate are those of the revision.
+    async def scene(world: World) -> None:
+        arn = world.create(SLOW)
+        await asyncio.sleep(5)
+        logging = {"level": "ALL", "includeExecutionData": True}
+        text = json.dumps(SLOW, indent=2)
+        body = {"definition": text, "loggingConfiguration": logging}
+        update = world.api("UpdateStateMachine", stateMachineArn=arn, **body)
+        await asyncio.sleep(5)
+        told = world.api("DescribeStateMachineForExecution", executionArn=world.start(arn).arn)
+        assert (text, logging) == (told["definition"], told["loggingConfiguration"])
+        assert (update["updateDate"], update["revisionId"]) == (told["updateDate"], told["revisionId"])
 
     play(scene)

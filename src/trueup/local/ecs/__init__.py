@@ -10,6 +10,7 @@
     protection              which tasks a service may not end
     definitions, clusters   what tasks are started from
     images, environment     what a container is here: a program in a folder, and what it finds
+    awslogs                 what containers write, sent to CloudWatch Logs
     launching, processes, _nursery      the port to processes, and the parent that none of them outlives
     containers, engine      the same port to containers of a Docker-compatible engine
     faults                  what shall go wrong: the port to a rule

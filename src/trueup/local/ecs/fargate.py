@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trueup.local.ecs import run_request
+from trueup.local.ecs.awslogs import AwsLogs
 from trueup.local.ecs.clock import Clock, WallClock
 from trueup.local.ecs.clusters import Clusters
 from trueup.local.ecs.definitions import Definitions
@@ -51,6 +52,8 @@ class Settings:
     faults: Faults = field(default_factory=NoFaults)
     sink: Sink | None = None
     secrets: Secrets = no_secrets
+    cloudwatch: Any | None = None
+    """A boto3 client of CloudWatch Logs, for definitions with the driver awslogs."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """What every task gets: PATH, endpoints, credentials."""
     cold_start: float = 0.0
@@ -86,6 +89,7 @@ class Fargate:
         self.lost: set[str] = set()
         """ARNs of tasks that DescribeTasks does not know until they are taken out of here."""
         self.address = ""
+        self._awslogs = AwsLogs(settings.cloudwatch, settings.clock)
         self._lives: dict[str, Life] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._tokens: dict[str, _Token] = {}
@@ -266,12 +270,14 @@ class Fargate:
         )
         command = container.override.get("command") or container.definition.get("command")
         entrypoint = container.definition.get("entryPoint")
+        path = self.log(task.task_id)
+        await self._awslogs.begin(task, path)
         return Order(
             name=task.task_id,
             argv=image.argv(entrypoint, command),
             folder=image.folder,
             environment=environment,
-            log=self.log(task.task_id),
+            log=path,
             image=image.name or container.image,
             entrypoint=entrypoint,
             command=command,
@@ -280,6 +286,8 @@ class Fargate:
         )
 
     def _tell(self, task: Task) -> None:
+        if task.container.status == "STOPPED":
+            self._awslogs.ended(task)
         self._send(state_change(task, self.place, self.now(), str(uuid.uuid4())))
 
     def _announce(self, detail_type: str, arn: str, detail: Document) -> None:
@@ -301,4 +309,5 @@ class Fargate:
         for life in running:
             life.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        await self._awslogs.close()
         await self._settings.launcher.close()

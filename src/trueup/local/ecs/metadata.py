@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from trueup.local.ecs.awslogs import stream_of
 from trueup.local.ecs.describing import instant
 from trueup.local.ecs.names import Place
 from trueup.local.ecs.tasks import Task
@@ -79,5 +80,5 @@ def _logging(task: Task, place: Place) -> Document:
     options = {**(given.get("options") or {})}
     prefix = options.pop("awslogs-stream-prefix", None)
     if prefix is not None:
-        options["awslogs-stream"] = f"{prefix}/{task.container.name}/{task.task_id}"
+        options["awslogs-stream"] = stream_of(task, given["options"])
     return {"LogDriver": "awslogs", "LogOptions": {"awslogs-region": place.region, **options}}

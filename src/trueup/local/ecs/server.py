@@ -51,6 +51,8 @@ class Options:
     environment: Mapping[str, str] = field(default_factory=dict)
     """What every task gets beside INHERITED: endpoints, credentials."""
     secrets: Secrets = no_secrets
+    cloudwatch: Any | None = None
+    """A boto3 client of CloudWatch Logs, for definitions with the driver awslogs."""
     logs: Path | None = None
     """Where tasks write; a folder that goes with the server, where none is given."""
     warm: tuple[str, ...] = ()
@@ -146,6 +148,7 @@ def _settings(
         faults=options.faults,
         sink=sink,
         secrets=options.secrets,
+        cloudwatch=options.cloudwatch,
         environment=inherited | dict(options.environment),
         cold_start=options.cold_start,
         deprovision=options.deprovision,

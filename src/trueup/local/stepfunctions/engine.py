@@ -86,6 +86,7 @@ class Engine:
         """
         arn, _, case = machine_arn.partition("#")
         target = self.versions.resolve(arn)
+        self.machines.find_alive(target.machine.arn)
         mocks = self._mocks(target.machine.name, case) if case else None
         text = "{}" if given is None else given
         document = _input(text)
@@ -99,6 +100,30 @@ class Engine:
                 return existing
             raise ApiError("ExecutionAlreadyExists", f"Execution Already Exists: '{execution_arn}'")
         return self._begin(target, execution_arn, document, mocks)
+
+    def delete_machine(self, arn: str) -> None:
+        """Delete a machine as soon as its executions have ended, which they do at their next transition
+        [botocore]. One that is not there is deleted already.
+        """
+        running = [one for one in self._executions_of(arn) if one.status == RUNNING]
+        if not running:
+            self.machines.delete(arn)
+            return
+        self.machines.find(arn).deleting = True
+        left = set(running)
+
+        def ended(execution: Execution) -> None:
+            left.discard(execution)
+            if not left:
+                self.machines.delete(arn)
+
+        for execution in running:
+            execution.doomed = True
+            execution.when_ended(ended)
+
+    def _executions_of(self, arn: str) -> list[Execution]:
+        express = [one for one in self._express if one.origin.machine_arn == arn]
+        return [*self._by_machine.get(arn, {}).values(), *express]
 
     def find_execution(self, arn: str) -> Execution:
         """An execution. Raises ApiError (ExecutionDoesNotExist)."""
@@ -181,7 +206,7 @@ class Engine:
         origin = Origin(
             machine.arn,
             machine.name,
-            revision.role_arn,
+            revision,
             version_arn=target.version_arn,
             alias_arn=target.alias_arn,
             express=machine.express,

@@ -25,6 +25,7 @@ class Revision:
     role_arn: str
     definition: str
     machine: Machine
+    made_at: float
     logging: Json = None
     tracing: Json = None
     id: str | None = None
@@ -46,6 +47,8 @@ class StateMachine:
     revision: Revision
     express: bool = False
     """Whether its executions are Express ones, which last five minutes at most and leave nothing behind."""
+    deleting: bool = False
+    """Whether it is deleted as soon as its executions have ended."""
     tags: dict[str, str] = field(default_factory=dict)
     versions: dict[int, Version] = field(default_factory=dict)
     aliases: dict[str, Alias] = field(default_factory=dict)
@@ -79,12 +82,16 @@ class Machines:
         arn = self._prefix + name
         existing = self._by_arn.get(arn)
         if existing is not None:
+            if existing.deleting:
+                raise _deleting(arn)
             if existing.express is express and existing.revision.same(definition, settings):
                 return existing
             raise ApiError("StateMachineAlreadyExists", f"State Machine Already Exists: '{arn}'")
         now = self._clock.now()
         machine = compile_definition(definition, express=express)
-        revision = Revision(role_arn=role_arn, definition=definition, machine=machine, **settings)
+        revision = Revision(
+            role_arn=role_arn, definition=definition, machine=machine, made_at=now, **settings
+        )
         made = StateMachine(arn, name, now, now, revision, express)
         tag(arn, made, tags or {})
         self._by_arn[arn] = made
@@ -92,13 +99,13 @@ class Machines:
 
     def update(self, arn: str, *, definition: str | None, settings: Mapping[str, Json]) -> StateMachine:
         """Change a machine for the executions to come. `settings` are fields of Revision. Raises ApiError."""
-        found = self.find(arn)
+        found = self.find_alive(arn)
         changes = dict(settings)
         if definition is not None:
             machine = compile_definition(definition, express=found.express)
             changes |= {"machine": machine, "definition": definition}
-        found.revision = replace(found.revision, **changes, id=self._chance.uuid())
-        found.updated_at = self._clock.now()
+        now = found.updated_at = self._clock.now()
+        found.revision = replace(found.revision, **changes, made_at=now, id=self._chance.uuid())
         return found
 
     def delete(self, arn: str) -> None:
@@ -112,9 +119,20 @@ class Machines:
             raise no_machine(arn)
         return found
 
+    def find_alive(self, arn: str) -> StateMachine:
+        """A machine that is not being deleted. Raises ApiError (StateMachineDeleting as well)."""
+        found = self.find(arn)
+        if found.deleting:
+            raise _deleting(arn)
+        return found
+
     def all(self) -> list[StateMachine]:
         """All machines by name."""
         return sorted(self._by_arn.values(), key=lambda machine: machine.name)
+
+
+def _deleting(arn: str) -> ApiError:
+    return ApiError("StateMachineDeleting", f"State Machine Deleting: '{arn}'")
 
 
 def no_machine(arn: str) -> ApiError:

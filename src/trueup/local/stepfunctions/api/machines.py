@@ -90,8 +90,8 @@ def update(engine: Engine, body: Body) -> Json:
 
 
 def delete(engine: Engine, body: Body) -> Json:
-    """DeleteStateMachine: its executions go on."""
-    engine.machines.delete(required(body, "stateMachineArn"))
+    """DeleteStateMachine: its executions end at their next transition, and then it goes."""
+    engine.delete_machine(required(body, "stateMachineArn"))
     return {}
 
 
@@ -105,7 +105,7 @@ def describe(engine: Engine, body: Body) -> Json:
     answer = {
         "stateMachineArn": arn,
         "name": found.name,
-        "status": "ACTIVE",
+        "status": "DELETING" if found.deleting else "ACTIVE",
         "type": _type(found),
         "definition": "{}" if hidden else revision.definition,
         "roleArn": revision.role_arn,
@@ -122,18 +122,24 @@ def describe_for_execution(engine: Engine, body: Body) -> Json:
     """DescribeStateMachineForExecution: what an execution runs, whatever has become of its machine."""
     execution = engine.find_execution(required(body, "executionArn", "express"))
     origin, run = execution.origin, execution.origin.map_run
-    hidden = body.get("includedData") == "METADATA_ONLY"
+    revision, hidden = origin.revision, body.get("includedData") == "METADATA_ONLY"
+    definition = to_text(execution.workflow.source) if run else revision.definition
     answer = {
         "stateMachineArn": origin.machine_arn,
         "name": origin.machine_name,
-        "definition": "{}" if hidden else to_text(execution.workflow.source),
+        "definition": "{}" if hidden else definition,
         "roleArn": origin.role_arn,
-        "updateDate": execution.started_at,
-        "loggingConfiguration": _LOGGING,
-        "tracingConfiguration": _TRACING,
+        "updateDate": revision.made_at,
+        "loggingConfiguration": revision.logging or _LOGGING,
+        "tracingConfiguration": revision.tracing or _TRACING,
         "encryptionConfiguration": _ENCRYPTION,
     }
-    return {**answer, "mapRunArn": run.arn, "label": run.label} if run else answer
+    told = {
+        "mapRunArn": run.arn if run else None,
+        "label": run.label if run else None,
+        "revisionId": revision.id,
+    }
+    return answer | {name: value for name, value in told.items() if value is not None}
 
 
 def list_all(engine: Engine, body: Body) -> Json:

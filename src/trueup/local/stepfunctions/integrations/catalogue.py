@@ -88,8 +88,19 @@ def mistyped_parameters(resource: Resource, parameters: Json) -> list[str]:
     shape = shapes.operation(find_service(resource).boto, resource.action).input_shape
     return [
         f"The value for the field '{name}' must be a STRING"
-        for name in shapes.not_text(shape, parameters)
-        if (resource.service, name) not in JSON_TEXT
+        for name, kind, value in shapes.leaves(shape, parameters)
+        if kind == "string" and not isinstance(value, str) and (resource.service, name) not in JSON_TEXT
+    ]
+
+
+def unreadable_parameters(resource: Resource, parameters: Json) -> list[str]:
+    """Which booleans of a definition's Parameters are none, in AWS's words (aws/aws-cdk#31448)."""
+    shape = shapes.operation(find_service(resource).boto, resource.action).input_shape
+    return [
+        f'Cannot deserialize value of type `java.lang.Boolean` from String "{value}": '
+        'only "true" or "false" recognized'
+        for _, kind, value in shapes.leaves(shape, parameters)
+        if kind == "boolean" and isinstance(value, str) and value.lower() not in ("true", "false")
     ]
 
 

@@ -163,23 +163,23 @@ def _structure(shape: Shape, value: Mapping[str, Json]) -> dict[str, Any]:
     }
 
 
-def not_text(shape: Shape, value: Json, name: str = "") -> Iterator[str]:
-    """The names of strings that were given as something else."""
+def leaves(shape: Shape, value: Json, name: str = "") -> Iterator[tuple[str, str, Json]]:
+    """Every value of some parameters that has none within: its name, the type that it should have, itself."""
     if shape is None or value is None:
         return
     match shape.type_name:
         case "structure" if isinstance(value, dict):
             known = _members(shape)
             for key, item in value.items():
-                yield from not_text(shape.members.get(known.get(lower(key))), item, key)
+                yield from leaves(shape.members.get(known.get(lower(key))), item, key)
         case "map" if isinstance(value, dict):
             for key, item in value.items():
-                yield from not_text(shape.value, item, key)
+                yield from leaves(shape.value, item, key)
         case "list" if isinstance(value, list):
             for item in value:
-                yield from not_text(shape.member, item, name)
-        case "string" if not isinstance(value, str):
-            yield name
+                yield from leaves(shape.member, item, name)
+        case kind:
+            yield name, kind, value
 
 
 def to_state(shape: Shape, value: Any, *, sdk: bool) -> Json:

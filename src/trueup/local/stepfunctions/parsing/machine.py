@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from functools import partial
 
 from trueup.local.stepfunctions.errors import DefinitionError, Problem
-from trueup.local.stepfunctions.model import Choice, Fail, Fallible, Machine, State, Succeed, Workflow
+from trueup.local.stepfunctions.model import (
+    Choice,
+    Fail,
+    Fallible,
+    Machine,
+    Map,
+    Parallel,
+    State,
+    Succeed,
+    Workflow,
+)
 from trueup.local.stepfunctions.parsing.failing import MAX_SECONDS
 from trueup.local.stepfunctions.parsing.fields import SCHEMA, Fields
 from trueup.local.stepfunctions.parsing.maps import check_express
@@ -37,6 +47,7 @@ def parse_definition(text: str, *, express: bool = False) -> Machine:
     timeout = fields.integer("TimeoutSeconds", 1, MAX_SECONDS)
     workflow = _workflow(fields, set())
     problems += check_variables(workflow.states)
+    problems += _check_labels(workflow)
     if express:
         check_express(fields, workflow)
     if problems:
@@ -73,6 +84,27 @@ def _workflow(fields: Fields, taken: set[str]) -> Workflow:
     fields.finish()
     _check_ways(fields, start_at, states)
     return Workflow(start_at=start_at, states=states, source=fields.raw)
+
+
+def _check_labels(workflow: Workflow) -> Iterator[Problem]:
+    """A label names the children of its Map Run, so it is given once in the whole machine."""
+    taken: set[str] = set()
+    for label, place in _labels(workflow, ""):
+        if label in taken:
+            yield Problem("DUPLICATE_LABEL_NAME", f"Duplicate Label name: {label}", place)
+        taken.add(label)
+
+
+def _labels(workflow: Workflow, place: str) -> Iterator[tuple[str, str]]:
+    for name, state in workflow.states.items():
+        here = f"{place}/States/{name}"
+        if isinstance(state, Map):
+            if state.distributed is not None and state.distributed.label is not None:
+                yield state.distributed.label, f"{here}/Label"
+            yield from _labels(state.processor, f"{here}/ItemProcessor")
+        elif isinstance(state, Parallel):
+            for index, branch in enumerate(state.branches):
+                yield from _labels(branch, f"{here}/Branches/{index}")
 
 
 def _check_ways(fields: Fields, start_at: str, states: dict[str, State]) -> None:

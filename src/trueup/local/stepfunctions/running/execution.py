@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trueup.local.stepfunctions.chance import Chance
     from trueup.local.stepfunctions.clock import Clock
     from trueup.local.stepfunctions.integrations.port import Calls, Integration
+    from trueup.local.stepfunctions.machines import Revision
     from trueup.local.stepfunctions.mocking import Mocks
     from trueup.local.stepfunctions.running.map_run import MapRun
     from trueup.local.stepfunctions.tokens import Tokens
@@ -62,12 +63,18 @@ class Origin:
 
     machine_arn: str
     machine_name: str
-    role_arn: str
+    revision: Revision
+    """What the machine was when it was started."""
     map_run: MapRun | None = None
     version_arn: str | None = None
     alias_arn: str | None = None
     """By which version and alias it was started, when it was."""
     express: bool = False
+
+    @property
+    def role_arn(self) -> str:
+        """The role that it runs under."""
+        return self.revision.role_arn
 
 
 class Execution:
@@ -101,6 +108,8 @@ class Execution:
         self.redrive_tokens: deque[str] = deque(maxlen=10)
         self.history = History(services.clock.now)
         self.map_runs: list[MapRun] = []
+        self.doomed = False
+        """Whether it ends at its next transition: its machine is being deleted."""
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
         self._strand = Strand(self, self.history)
