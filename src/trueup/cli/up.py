@@ -25,6 +25,10 @@ def command(
     aws: Annotated[
         str | None, typer.Option(metavar="URL", help="An emulator of your own in place of MiniStack.")
     ] = None,
+    containers: Annotated[
+        bool,
+        typer.Option(help="Run tasks as containers of the engine that DOCKER_HOST names, not as processes."),
+    ] = False,
     faults: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What shall go wrong: see docs/faults.md.")
     ] = None,
@@ -44,7 +48,7 @@ def command(
 
     leave_on_sigterm()
     plan = read_plan(faults) if faults else FaultPlan()
-    with stack(Options(aws=aws, faults=plan), note=partial(say, aside=True)) as up:
+    with stack(Options(aws=aws, containers=containers, faults=plan), note=partial(say, aside=True)) as up:
         if flights:
             say(f"{put_days(up.client('s3'), FLIGHTS_BUCKET, days())} days of flights are in S3.", aside=True)
         if as_json:
