@@ -28,6 +28,7 @@ from trueup.errors import (
 from trueup.exits import Exit
 from trueup.jobs import Backfill, Settings
 from trueup.ledger import Owner
+from trueup.logs import about
 from trueup.model.base import cut
 from trueup.model.ledger import Run, TaskItem
 from trueup.model.plan import Partition, Plan, TaskOrder
@@ -235,10 +236,12 @@ class Worker:
         try:
             yield from work.steps()
         except NotTakable as done:
-            log.info("nothing to do: %s", done)
+            with about(partition=part.id):
+                log.info("nothing to do: %s", done)
             self._tools.control.progressed_at = self._tools.clock.monotonic()
         except Stopped as stopped:
-            log.info("partition %s: %s", part.id, stopped)
+            with about(partition=part.id):
+                log.info("partition %s: %s", part.id, stopped)
             self._stop = stopped.stop
             if work.kept:
                 self._stop = replace(stopped.stop, exit=Exit.FAULT)
