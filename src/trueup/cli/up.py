@@ -7,6 +7,7 @@ import sys
 import threading
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,11 +27,16 @@ def command(
         str | None, typer.Option(metavar="URL", help="An emulator of your own in place of MiniStack.")
     ] = None,
     flights: Annotated[bool, typer.Option(help="Put the year of flights of the demo into S3.")] = False,
+    jobs: Annotated[
+        Path,
+        typer.Option(exists=True, file_okay=False, help="A folder with containers/*/job.yaml of your own."),
+    ] = Path(),
 ) -> None:
     """Start the local stack, say where it is, and keep it up until Ctrl-C.
 
     Deploys template.yaml to MiniStack, with PostgreSQL, ECS and Step Functions beside it. Standard output are
-    lines for a shell; what happens is told on standard error. Everything goes with the command.
+    lines for a shell; what happens is told on standard error. Everything goes with the command. Jobs of the
+    current folder are deployed too.
     """
     from trueup.local.flights import days
     from trueup.local.stack import Options, stack
@@ -38,7 +44,7 @@ def command(
     from trueup.local.targets import FLIGHTS_BUCKET
 
     leave_on_sigterm()
-    with stack(Options(aws=aws), note=partial(say, aside=True)) as up:
+    with stack(Options(aws=aws, jobs=jobs), note=partial(say, aside=True)) as up:
         if flights:
             say(f"{put_days(up.client('s3'), FLIGHTS_BUCKET, days())} days of flights are in S3.", aside=True)
         if as_json:

@@ -137,7 +137,7 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
     """
     options = options or Options()
     root = project()
-    jobs = find_jobs(root, *([options.jobs] if options.jobs else []))
+    jobs = find_jobs(*dict.fromkeys(folder.resolve() for folder in (root, options.jobs) if folder))
     with ExitStack() as ups:
         note("Starting MiniStack, PostgreSQL, ECS and Step Functions …")
         aws = options.aws or ups.enter_context(ministack(SERVICES))
