@@ -250,8 +250,9 @@ class Worker:
         if work.entry is not None:
             self._entries.append(work.entry)
             self._entry_bytes += len(work.entry.model_dump_json(by_alias=True).encode())
-            self._tools.control.reported += 1
-            self._tools.control.work_reported += part.weight
+            if work.entry.status is not ResultStatus.INTERRUPTED:
+                self._tools.control.reported += 1
+                self._tools.control.work_reported += part.weight
 
     def _store(self, plan: Plan) -> Iterator[Step]:
         if self._stop is not None and self._stop.signal == "ownership":
