@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from math import ceil
 
 from trueup.aborting import AbortRules
 from trueup.artifacts import Artifacts, result_key_of
@@ -122,7 +123,15 @@ class Acceptance:
         """
         ids = [part.id for part in self._artifacts.slice(launch.slice)]
         idle = max((item.idle for item in _unfinished(self._items(launch, ids))), default=0)
-        return min(LONGEST_PAUSE, SHORTEST_PAUSE << min(max(0, idle - 1), 16))
+        pause = min(LONGEST_PAUSE, SHORTEST_PAUSE << min(max(0, idle - 1), 16))
+        return max(pause, self._lag(launch))
+
+    def _lag(self, launch: Launch) -> int:
+        """Before a second look, the lag of the job: who comes sooner has to leave again."""
+        if launch.phase is not Phase.CONFIRM:
+            return 0
+        job = self._artifacts.plan_of(self._ledger.runs.get(launch.run_id)).job
+        return ceil(job.lag) if job.kind == "reconcile" else 0
 
     def ask_abort_rules(self, run: Run) -> Run:
         """The run, closed where it breaks an abort rule of its job. Raises Stale, StoreUnavailable."""

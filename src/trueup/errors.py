@@ -11,7 +11,16 @@ TrueupError                     what happened, to which thing, and what to do no
 │   ├── NotTakable              the partition is finished, or was taken by a later launch
 │   ├── LaunchTaken             another task registered for this launch
 │   ├── LockHeld                another run holds an overlapping window of the target
-│   └── Stale                   the item changed between reading and writing
+│   ├── Stale                   the item changed between reading and writing
+│   └── GateRefused             an approval, or what would go on by it, was refused
+│       ├── NotAnApprover       the job lists other roles
+│       ├── OwnRequest          approver and requester are one
+│       ├── OtherSubject        the hash is of something else than what waits
+│       ├── OtherRun            it was given for another run
+│       ├── AlreadyDecided      somebody decided before, or it does not wait any more
+│       ├── ApprovalExpired     it comes too late
+│       ├── NotApproved         nobody approved it
+│       └── NotOnTrail          the audit trail knows of no such approval
 ├── StoreUnavailable            DynamoDB or S3 did not answer; nothing is known of the write
 ├── ArtifactError
 │   ├── ArtifactExists          written once already, with other content
@@ -123,6 +132,42 @@ class LockHeld(Refused):
 
 class Stale(Refused):
     """The item changed between reading and writing: read again and decide again."""
+
+
+class GateRefused(Refused):
+    """An approval, or what would go on by it, was refused."""
+
+
+class NotAnApprover(GateRefused):
+    """The caller has none of the roles that the job lists."""
+
+
+class OwnRequest(GateRefused):
+    """Whoever asked for a run does not approve it."""
+
+
+class OtherSubject(GateRefused):
+    """The hash is of something else than what waits at the gate."""
+
+
+class OtherRun(GateRefused):
+    """The approval was given for another run."""
+
+
+class AlreadyDecided(GateRefused):
+    """The gate was decided before, or does not wait any more: an approval serves once."""
+
+
+class ApprovalExpired(GateRefused):
+    """The gate's time is over: nothing is decided, and nothing begins, after it."""
+
+
+class NotApproved(GateRefused):
+    """Nobody approved what would begin."""
+
+
+class NotOnTrail(GateRefused):
+    """The gate says that it was approved, and the audit trail does not: it was tampered with."""
 
 
 class StoreUnavailable(TrueupError):

@@ -108,6 +108,9 @@ class Executions(Protocol):
         """What Step Functions calls its state, such as RUNNING or TIMED_OUT. None where there is none."""
 
 
+Machines = Mapping[str, Executions]
+"""The executions of the state machine that serves runs of a kind, by the kind of their job."""
+
 # What EventBridge tells of, and what DescribeExecution has to say before anybody acts on it.
 UNSUCCESSFUL = frozenset({"FAILED", "TIMED_OUT", "ABORTED"})
 OVER = UNSUCCESSFUL | {"SUCCEEDED"}

@@ -11,14 +11,14 @@ from pydantic_core import ErrorDetails
 
 from trueup.errors import RequestError
 from trueup.jobfile import instead
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.model.request import Request
 from trueup.planning import check_params, in_utf8, limited, window
 
 
 def check_request(
-    data: Mapping[str, Any], catalogue: Mapping[str, JobFile]
-) -> tuple[JobFile, Request, dict[str, Any]]:
+    data: Mapping[str, Any], catalogue: Mapping[str, AnyJob]
+) -> tuple[AnyJob, Request, dict[str, Any]]:
     """The job, the request and its parameters with defaults, from a JSON document with camelCase keys.
 
     RequestError names the field and the remedy: unknown job or field, a value of the wrong kind, a parameter
@@ -35,6 +35,12 @@ def check_request(
     job = limited(catalogue[request.job], request)
     params = check_params(job, request.params)
     window(job, request)
+    if (request.dry_run or request.sample) and job.kind == "reconcile":
+        raise RequestError(
+            f"{job.name} is a reconciliation, which only reads until somebody approves a repair.",
+            remedy="Leave it out.",
+            field="dryRun" if request.dry_run else "sample",
+        )
     if (request.dry_run or request.sample) and not job.has_dry_run:
         raise RequestError(
             f"{job.name} has no dry run: its only secrets can write.",

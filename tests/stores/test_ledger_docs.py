@@ -12,8 +12,9 @@ import trueup.ledger
 from trueup.ledger import Ledger, keys
 from trueup.ledger.memory import MemoryTable
 from trueup.model.base import Value
+from trueup.model.gate import Gate
 from trueup.model.ledger import AuditEntry, LaunchLife, Lock, PartitionItem, Run, TaskItem
-from trueup.model.states import Phase
+from trueup.model.states import GATE_ARROWS, Phase
 from trueup.testing.suites.lost_answers import DRAWS, WRITES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text(encoding="utf-8")
@@ -47,7 +48,8 @@ def test_the_clauses_on_the_page_are_those_in_the_code() -> None:
 
 
 def test_every_call_that_writes_is_on_the_page() -> None:
-    assert set(WRITES) | DRAWS == {name for row in rows("The conditional writes") for name in named(row[0])}
+    page = {name for row in rows("The conditional writes") for name in named(row[0])}
+    assert set(WRITES) | DRAWS | {"gates.check_passed"} == page
 
 
 def test_the_keys_on_the_page_are_those_in_the_code() -> None:
@@ -56,6 +58,8 @@ def test_the_keys_on_the_page_are_those_in_the_code() -> None:
         keys.count("<run>", 0),
         keys.task("<run>", Phase.APPLY, 7, 40),
         keys.audit("<run>", datetime(2026, 1, 1, tzinfo=UTC), "<id>"),
+        keys.gate("<run>", "<name>"),
+        keys.waiting("<run>", "<name>"),
         keys.rate("<run>"),
         keys.row("<run>"),
         keys.partition("<run>", Phase.APPLY, "<partition>"),
@@ -93,6 +97,7 @@ def test_the_attributes_on_the_page_are_those_of_the_models() -> None:
         "AUDIT": AuditEntry,
         "PART": PartitionItem,
         "LOCK": Lock,
+        "GATE": Gate,
     }
     page = {re.split("[#`]", row[1].strip("`"))[0]: named(row[2]) for row in rows("What is in the table")}
     for name, model in models.items():
@@ -105,3 +110,8 @@ def test_the_calls_on_the_page_exist() -> None:
         for name in named(row[0]):
             part, _, call = name.partition(".")
             assert callable(getattr(getattr(ledger, part), call))
+
+
+def test_the_arrows_of_gates_on_the_page_are_those_of_the_model() -> None:
+    arrows = [[before.value, after.value, why] for (before, after), why in GATE_ARROWS.items()]
+    assert arrows == rows("The states of a gate")

@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, ClassVar
 
 import pytest
@@ -24,7 +25,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from trueup.errors import Refused, UsageError
+from trueup.errors import NotFound, Refused, UsageError
 from trueup.ledger import Decision, Ledger, Owner
 from trueup.ledger.dynamo import DynamoTable
 from trueup.ledger.memory import MemoryTable
@@ -32,9 +33,20 @@ from trueup.ledger.table import Table
 from trueup.ledger.verdicts import DECIDED
 from trueup.local.stores import TABLE
 from trueup.model.counters import Counters
-from trueup.model.ledger import Checkpoint, PartitionItem
+from trueup.model.gate import Gate
+from trueup.model.ledger import Checkpoint, PartitionItem, Run
 from trueup.model.result import PartitionResult, record_counts
-from trueup.model.states import END_STATES, PARTITION_ARROWS, RESTARTED, PartitionStatus, Phase, ResultStatus
+from trueup.model.states import (
+    END_STATES,
+    GATE_ARROWS,
+    PARTITION_ARROWS,
+    RESTARTED,
+    GateStatus,
+    PartitionStatus,
+    Phase,
+    ResultStatus,
+)
+from trueup.testing.suites.gates import BOB, CAT, EVE, ROLES, asked
 from trueup.testing.suites.support import TickingClock, a_run, a_task
 
 P = PartitionStatus
@@ -43,7 +55,10 @@ PARTITIONS = ("a", "b", "c")
 RECORDS = 20
 EXAMPLES = int(os.environ.get("EXAMPLES", "0"))
 
+G = GateStatus
 partitions = st.sampled_from(PARTITIONS)
+hashes = st.sampled_from(["1" * 64, "2" * 64])
+people = st.sampled_from(["ann", BOB, CAT, EVE])
 which = st.integers(0, 100)
 
 
@@ -67,7 +82,11 @@ class LedgerMachine(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.run = a_run()
-        self.ledgers = [Ledger(table, TickingClock(), _unique()) for table in self.tables()]
+        self.gate: Gate | None = None
+        tables = self.tables()
+        self.clocks = [TickingClock() for _ in tables]
+        pairs = zip(tables, self.clocks, strict=True)
+        self.ledgers = [Ledger(table, clock, _unique()) for table, clock in pairs]
         self.tasks: list[Task] = []
         self.frozen: list[Task] = []
         self.seen: list[PartitionItem] = []
@@ -190,6 +209,57 @@ class LedgerMachine(RuleBasedStateMachine):
 
         self.do(verb, act)
 
+    @rule(sha256=hashes)
+    def the_run_comes_to_a_gate(self, sha256: str) -> None:
+        self.do("ask", lambda ledger: ledger.gates.open(_run_of(ledger, self.run), asked(sha256)))
+
+    @rule(sha256=hashes, token=st.sampled_from("xyz"))
+    def its_execution_waits(self, sha256: str, token: str) -> None:
+        self.do("wait", lambda ledger: ledger.gates.wait(_run_of(ledger, self.run), "apply", sha256, token))
+
+    @rule(sha256=hashes, who=people, to=st.sampled_from([G.APPROVED, G.REJECTED]))
+    def somebody_decides(self, sha256: str, who: str, to: GateStatus) -> None:
+        def decide(ledger: Ledger) -> Any:
+            return ledger.gates.decide(self.run.run_id, "apply", to, who=who, sha256=sha256)
+
+        if isinstance(decided := self.do("decide a gate", decide), Gate):
+            assert (who in (BOB, CAT)) or (who == "ann" and to is G.REJECTED)
+            assert sha256 == decided.sha256
+            assert decided == self.do("decide a gate", decide), "repeated it did something else"
+
+    @rule(sha256=hashes)
+    def the_run_goes_on(self, sha256: str) -> None:
+        def spend(ledger: Ledger) -> Any:
+            return ledger.gates.spend(_run_of(ledger, self.run), "apply", sha256, ROLES)
+
+        before = self.gate
+        if isinstance(spent := self.do("spend", spend), Gate):
+            assert before is not None
+            assert (before.status, before.sha256) in {(G.APPROVED, sha256), (G.SPENT, sha256)}
+            assert spent.decided_by in (BOB, CAT)
+
+    @rule(minutes=st.sampled_from([1, 30]))
+    def time_passes_at_the_gate(self, minutes: int) -> None:
+        for clock in self.clocks:
+            clock.skip(timedelta(minutes=minutes))
+
+    @rule(to=st.sampled_from([G.EXPIRED, G.SUPERSEDED, G.WITHDRAWN]))
+    def the_gate_ends(self, to: GateStatus) -> None:
+        if self.gate is not None:
+            gate = self.gate
+            self.do("end", lambda ledger: ledger.gates.end(gate, to, who="trueup:gate", why="because"))
+
+    @invariant()
+    def the_gate_moves_along_its_arrows(self) -> None:
+        now = self.ledgers[0].gates.find(self.run.run_id, "apply")
+        if self.gate is not None and now is not None and self.gate.status is not now.status:
+            assert (self.gate.status, now.status) in GATE_ARROWS
+        waits = [gate.sha256 for gate in self.ledgers[0].gates.waiting() if gate.run_id == self.run.run_id]
+        assert ([now.sha256] if now and now.is_waiting else []) == waits
+        passed = _run_of(self.ledgers[0], self.run).passed
+        assert ({"apply": now.sha256} if now and now.status is G.SPENT else {}) == passed
+        self.gate = now
+
     @invariant()
     def the_promises_hold(self) -> None:
         ledger = self.ledgers[0]
@@ -204,6 +274,10 @@ class LedgerMachine(RuleBasedStateMachine):
         assert all(told[0] == other for other in told)
 
 
+def _run_of(ledger: Ledger, run: Run) -> Run:
+    return ledger.runs.get(run.run_id)
+
+
 def _unique() -> Callable[[], str]:
     numbers = itertools.count()
     return lambda: f"{next(numbers):06d}"
@@ -213,7 +287,7 @@ def _outcome(call: Callable[[Ledger], Any], ledger: Ledger) -> tuple[Any, Any]:
     """What can be compared of an answer, and the answer; errors that a ledger may raise are answers."""
     try:
         answer = call(ledger)
-    except (Refused, UsageError, ValueError) as error:
+    except (Refused, NotFound, UsageError, ValueError) as error:
         side = (error.clause, error.wanted, error.found) if isinstance(error, Refused) else ()
         return (type(error), str(error), *side), error
     return answer, answer
@@ -303,6 +377,7 @@ def _everything(ledger: Ledger, run_id: str) -> tuple[Any, ...]:
         ledger.runs.get(run_id),
         list(ledger.tasks.of(run_id)),
         list(ledger.partitions.all(run_id, APPLY)),
+        list(ledger.gates.of(run_id)),
         ledger.verdicts.counts(run_id),
         list(ledger.audit.of(run_id)),
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,17 +22,20 @@ from trueup.handling.settle import Settling
 from trueup.handling.start import Starting
 from trueup.handling.sweep import Sweeping
 from trueup.handling.tasks import Tasks
+from trueup.jobs import Reconcile
 from trueup.ledger import Ledger
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Run
 from trueup.model.naming import NamingOrder
 from trueup.model.plan import CodeIdentity, TaskOrder
 from trueup.naming import Naming
 from trueup.platform import OVER, Ended, TaskState
 from trueup.reporting import Reports
+from trueup.reporting.comparison import Comparisons
 from trueup.settling import Settlement
 from trueup.starting import Starter
 from trueup.testing import ManualClock
+from trueup.testing.rows import rows_opener
 from trueup.worker import Control, Exit, Identity, Tools, Worker
 from trueup.worker.naming import name_partitions
 
@@ -151,10 +154,19 @@ class FakeSteps:
 
 
 class World:
-    """Stores, fakes and handlers. `job` works what `job_file` declares."""
+    """Stores, fakes and handlers. `job` works what `job_file` declares; `rows` are those of a comparison."""
 
-    def __init__(self, job: type[Numbers], job_file: JobFile, *, table: FailingTable | None = None) -> None:
+    def __init__(
+        self,
+        job: type[Numbers] | type[Reconcile],
+        job_file: AnyJob,
+        *,
+        table: FailingTable | None = None,
+        rows: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    ) -> None:
         self.job = job
+        self.rows = rows
+        self.pauses: list[int] = []
         self.table = table or FailingTable()
         self.clock = ManualClock()
         self.ledger = Ledger(self.table, self.clock)
@@ -165,8 +177,10 @@ class World:
         starter = Starter(self.ledger, self.artifacts, self.clock, random.Random(0))
         self.acceptance = Acceptance(self.ledger, self.artifacts, self.ecs, self.clock)
         self.reports = Reports(self.ledger, self.artifacts)
-        settlement = Settlement(self.ledger, self.artifacts, self.acceptance, self.reports.of)
-        self.start = Starting(self.ledger, starter, self.steps, self.jobs)
+        verdict = Comparisons(self.ledger, self.artifacts).verdict
+        settlement = Settlement(self.ledger, self.artifacts, self.acceptance, self.reports.of, verdict)
+        machines = {"backfill": self.steps, "reconcile": self.steps}
+        self.start = Starting(self.ledger, starter, machines, self.jobs)
         naming = Naming(self.ledger, self.artifacts)
         tasks = Tasks({"AwsvpcConfiguration": {}})
         self.plan = Planning(
@@ -174,8 +188,8 @@ class World:
         )
         self.accept = Accepting(self.ledger, self.artifacts, self.acceptance, self.ecs)
         self.settle = Settling(self.ledger, self.artifacts, settlement, starter, tasks)
-        self.close = Closing(self.ledger, settlement, self.steps)
-        self.sweep = Sweeping(self.ledger, settlement, self.steps, self.close)
+        self.close = Closing(self.ledger, settlement, machines)
+        self.sweep = Sweeping(self.ledger, settlement, machines, self.close)
 
     # What a test does.
 
@@ -251,6 +265,7 @@ class World:
         elif told["do"] == "work" and not execution.working:
             execution.children, execution.working = self._children(told["input"]), True
         elif told["do"] != "work" or all(child.at == "over" for child in execution.children):
+            self.clock.sleep(told.get("seconds", 0))  # what a reconciliation waits for
             execution.told = self.settle.handle({**execution.data, "at": told["at"]})
             execution.working = False
 
@@ -296,7 +311,11 @@ class World:
         child.data["number"], child.at = {"launch": number, "launchedAt": asked_at}, "run"
 
     def _accept(self, child: Child) -> None:
-        child.answer = self.accept.handle(child.data)["answer"]
+        accepted = self.accept.handle(child.data)
+        child.answer = accepted["answer"]
+        if child.answer == "again" and self.rows is not None:  # a second look has to wait for its lag
+            self.pauses.append(accepted["seconds"])
+            self.clock.sleep(accepted["seconds"])
         child.at = {"again": "take", "stopping": "accept"}.get(child.answer, "over")
 
     def hear(self, child: Child, left: dict[str, Any]) -> None:
@@ -325,6 +344,7 @@ class World:
             clock=self.clock,
             control=control,
             rng=random.Random(0),
+            sources=None if self.rows is None else rows_opener(self.rows),
             checkpoint_seconds=0,
         )
 

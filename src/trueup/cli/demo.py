@@ -27,7 +27,12 @@ REPORTS = Path(".trueup", "demo")
 
 def command(
     as_json: Json = False,
-    seed: Annotated[int | None, typer.Option(help="Decides which tasks are killed.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Decides what chance would: which tasks are killed.")
+    ] = None,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="Let every kind of fault strike, not only the death of tasks.")
+    ] = False,
     reports: Annotated[Path, typer.Option(help="The folder for the reports of both runs.")] = REPORTS,
 ) -> None:
     """Backfill a year of real flights twice, with tasks killed on the way, and account for every record.
@@ -36,14 +41,18 @@ def command(
     the reports of both runs. Ends by saying where these are, and how to go on.
     """
     from trueup.local.demo import run_demo
+    from trueup.local.demo_faults import DEATHS, EVERYTHING
 
     leave_on_sigterm()
-    figures = run_demo(seed=seed, note=lambda line: say(line, aside=as_json), reports=reports)
+    chosen = EVERYTHING if faults else DEATHS
+    figures = run_demo(seed=seed, note=lambda line: say(line, aside=as_json), reports=reports, faults=chosen)
     figures["next"] = going_on()
     if as_json:
         print_json(figures)
     else:
         _show(figures)
+        if faults:
+            _show_faults(figures["faults"])
         _show_what_is_next(figures)
     raise typer.Exit(DONE if figures["status"] == "SUCCEEDED" else FAILED)
 
@@ -60,6 +69,19 @@ def _show(figures: dict[str, Any]) -> None:
         rows.append((label, *(str(job[name]) for job in jobs)))
     rows += [("table equals an independent count", *("yes" if job["tableEqual"] else "NO" for job in jobs))]
     print_table(["", *names], rows, right=names)
+
+
+def _show_faults(told: dict[str, Any]) -> None:
+    print(f"Faults by seed {told['seed']}:")
+    rows = [
+        (
+            fault.pop("fault"),
+            str(fault.pop("struck")),
+            ", ".join(f"{name} {value}" for name, value in fault.items()),
+        )
+        for fault in told["faults"]
+    ]
+    print_table(["fault", "struck", "as given"], rows, right=["struck"])
 
 
 def going_on() -> list[str]:

@@ -17,6 +17,7 @@ INTERRUPTED = 130
 """Ctrl-C."""
 
 _OF_RUN = {"FAILED": FAILED, "ABORTED": FAILED, "PAUSED": WAITS, "CANCELLED": INCOMPLETE}
+_OF_VERDICT = {"CLEAN": DONE, "DRIFT": FAILED, "INCOMPLETE": INCOMPLETE, "ERROR": INCOMPLETE}
 
 
 def of_error(error: TrueupError) -> int:
@@ -24,6 +25,16 @@ def of_error(error: TrueupError) -> int:
     return USAGE if isinstance(error, UsageError | NotFound) else FAILED
 
 
-def of_run(status: str) -> int:
-    """How to exit for a run that stands so; one that goes on is no failure."""
+def of_run(status: str, verdict: str | None = None) -> int:
+    """How to exit for a run that stands so; one that goes on is no failure.
+
+    What a reconciliation came to says more than that its run failed or not.
+    """
+    if verdict is not None and status != "PAUSED":
+        return of_verdict(verdict)
     return _OF_RUN.get(status, DONE)
+
+
+def of_verdict(verdict: str) -> int:
+    """How to exit for what a reconciliation came to."""
+    return _OF_VERDICT.get(verdict, INCOMPLETE)

@@ -55,7 +55,7 @@ def _looks(there: Client, run: str, every: float) -> Iterator[Any]:
 
 def leave_with(detail: Any) -> None:
     """Exit as the run stands."""
-    raise typer.Exit(of_run(detail["run"]["status"]))
+    raise typer.Exit(of_run(detail["run"]["status"], detail.get("verdict")))
 
 
 def summary(detail: Any) -> str:

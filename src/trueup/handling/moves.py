@@ -1,7 +1,8 @@
-"""What the backfill machine is told to do next. The machine carries it, and gives `at` back unread."""
+"""What the machine of a run is told to do next. The machine carries it, and gives `at` back unread."""
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 from pydantic import Field
@@ -58,6 +59,11 @@ def settle(at: Position) -> Move:
 def wait(at: Position) -> Move:
     """Wait for tasks to stop, and settle again."""
     return {"do": "wait", "at": at.document()}
+
+
+def look_again(at: Position, lag: float) -> Move:
+    """Wait for the lag of a reconciliation, then open its second look."""
+    return {"do": "lag", "seconds": ceil(lag), "at": at.document()}
 
 
 def leave(run: Run) -> Move:

@@ -48,8 +48,16 @@ class Settling:
         if settled is Settled.UNFINISHED and run.is_planned:
             return self._hand_out(run, at)
         if settled is Settled.COMPLETE:
-            return moves.enter(run, self.artifacts.plan_of(run), _after(run, at.phase))
+            return self._enter(run, _after(run, at.phase))
         return moves.leave(run)
+
+    def _enter(self, run: Run, phase: Phase) -> Move:
+        """Into a phase. A second look comes after the lag, if there is anything to look at."""
+        plan = self.artifacts.plan_of(run)
+        if phase is Phase.CONFIRM and plan.job.kind == "reconcile":
+            found = self.ledger.verdicts.counts(run.run_id, Phase.COMPARE).tally().records.produced
+            return moves.look_again(moves.beginning(run, phase), plan.job.lag if found else 0)
+        return moves.enter(run, plan, phase)
 
     def _hand_out(self, run: Run, at: Position) -> Move:
         mark = self._mark(run, at.phase)

@@ -13,7 +13,7 @@ from trueup.handling.start import start_execution
 from trueup.ledger import Ledger
 from trueup.logs import about
 from trueup.model.states import RunStatus
-from trueup.platform import OVER, Executions
+from trueup.platform import OVER, Machines
 from trueup.settling import Settlement
 
 log = logging.getLogger("trueup.sweep")
@@ -25,7 +25,7 @@ class Sweeping:
 
     ledger: Ledger
     settlement: Settlement
-    executions: Executions
+    executions: Machines
     closing: Closing
 
     def handle(self, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Sweeping:
         run = self.ledger.runs.get(run_id)
         if run.status is not RunStatus.RUNNING:
             return self.settlement.close(run_id).value
-        status = self.executions.status(run.execution) if run.execution else "none"
+        status = self.executions[run.kind].status(run.execution) if run.execution else "none"
         if status is None:
             start_execution(run, self.executions)
             return "started"

@@ -27,9 +27,10 @@ from trueup.handling.tasks import Tasks
 from trueup.jobfile import read_catalogue
 from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable, connect_dynamodb
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.naming import Naming
 from trueup.reporting import Reports
+from trueup.reporting.comparison import Comparisons
 from trueup.settling import Settlement
 from trueup.starting import Starter
 from trueup.watching import Lists, Watch
@@ -98,8 +99,9 @@ def _ecs() -> Ecs:
 
 
 @cache
-def _executions() -> StateMachine:
-    return StateMachine(connect("stepfunctions"), os.environ["TRUEUP_BACKFILL"])
+def _executions() -> dict[str, StateMachine]:
+    machines = {"backfill": os.environ["TRUEUP_BACKFILL"], "reconcile": os.environ["TRUEUP_RECONCILE"]}
+    return {kind: StateMachine(connect("stepfunctions"), arn) for kind, arn in machines.items()}
 
 
 def _logs() -> TaskLogs:
@@ -107,7 +109,7 @@ def _logs() -> TaskLogs:
 
 
 @cache
-def _jobs() -> dict[str, JobFile]:
+def _jobs() -> dict[str, AnyJob]:
     # The layer carries it beside the package, wherever the layer is.
     return read_catalogue((Path(trueup.__file__).parents[1] / "catalogue.json").read_bytes())
 
@@ -121,11 +123,16 @@ def _acceptance() -> Acceptance:
 
 
 def _settlement() -> Settlement:
-    return Settlement(_ledger(), _artifacts(), _acceptance(), _reports().of)
+    verdict = _comparisons().verdict
+    return Settlement(_ledger(), _artifacts(), _acceptance(), _reports().of, verdict)
 
 
 def _reports() -> Reports:
     return Reports(_ledger(), _artifacts())
+
+
+def _comparisons() -> Comparisons:
+    return Comparisons(_ledger(), _artifacts())
 
 
 def _tasks() -> Tasks:

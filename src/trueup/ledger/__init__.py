@@ -1,4 +1,4 @@
-"""The ledger: runs, checkpoints, locks and the audit trail, in one table (design, section 6).
+"""The ledger: runs, checkpoints, gates, locks and the audit trail, in one table (design, section 6).
 
 Decisions read consistently and are written conditionally; a refusal carries both sides.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from trueup.clock import Clock, SystemClock
 from trueup.ledger.audit import Audit
+from trueup.ledger.gates import Gates
 from trueup.ledger.locks import Locks
 from trueup.ledger.partitions import Owner, Partitions, Taken
 from trueup.ledger.rates import Rates
@@ -35,5 +36,6 @@ class Ledger:
         self.tasks = Tasks(table, clock)
         self.partitions = Partitions(table, clock)
         self.verdicts = Verdicts(table, clock, self.audit)
+        self.gates = Gates(table, clock, self.audit)
         self.locks = Locks(table)
         self.rates = Rates(table)

@@ -11,6 +11,7 @@ from trueup.model.states import Phase
 SHARDS = 8
 UNSETTLED = "UNSETTLED"
 RUNS = "RUNS"
+GATES = "GATES"
 
 _MILLISECONDS = 10**13
 
@@ -43,6 +44,16 @@ def task(run_id: str, phase: Phase, slice_id: int, launch: int) -> Key:
 def audit(run_id: str, at: datetime, unique: str) -> Key:
     """One verb of the trail."""
     return f"RUN#{run_id}", f"AUDIT#{at:%Y-%m-%dT%H:%M:%S.%fZ}#{unique}"
+
+
+def gate(run_id: str, name: str) -> Key:
+    """A point where a run waits for a person."""
+    return f"RUN#{run_id}", f"GATE#{name}"
+
+
+def waiting(run_id: str, name: str) -> Key:
+    """A gate's place on the list of those that nobody decided yet."""
+    return GATES, f"ID#{run_id}#{name}"
 
 
 def rate(run_id: str) -> Key:

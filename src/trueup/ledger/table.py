@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar, cast
 
 Item = dict[str, Any]
 Key = tuple[str, str]
-Op = Literal["=", "<", "<=", "in", "absent", "present"]
+Op = Literal["=", "<", "<=", ">", "in", "absent", "present"]
 
 _T = TypeVar("_T")
 
@@ -67,6 +67,7 @@ _HOLDS: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": _equal,
     "<": lambda found, wanted: _alike(found, wanted) and found < wanted,
     "<=": lambda found, wanted: _alike(found, wanted) and found <= wanted,
+    ">": lambda found, wanted: _alike(found, wanted) and found > wanted,
     "in": lambda found, wanted: any(_equal(found, one) for one in wanted),
     "absent": lambda found, wanted: False,
     "present": lambda found, wanted: True,

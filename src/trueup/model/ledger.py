@@ -16,6 +16,9 @@ from trueup.model.request import Request
 from trueup.model.result import PartitionError, PartitionResult
 from trueup.model.states import PartitionStatus, Phase, RunStatus
 
+CANARY_GATE = "canary"
+"""The gate between the canary and the rest."""
+
 
 class Run(Value):
     """One request to do a job. It outlives the executions that serve it.
@@ -23,10 +26,13 @@ class Run(Value):
     What the plan says (key, hash, number of partitions) is empty until there is one. `execution` is the name
     of the execution that serves the run now, and `execution_input` what it is started with, every time.
     `open_seconds` is how long it was open before it was last closed, `opened_at` since when it is open again.
+    `canary`: so many partitions are applied before the rest is asked for. `waits_at` names the gate at which
+    it waits for a person, and `passed` those that it passed, each with the SHA-256 that was approved.
     """
 
     run_id: str
     job: Name
+    kind: Literal["backfill", "reconcile"] = "backfill"
     request_id: str
     requester: str
     created_at: Instant
@@ -42,6 +48,9 @@ class Run(Value):
     plan_sha256: Sha256 | Literal[""] = ""
     partitions: Count = 0
     dry_run: bool = False
+    canary: Count = 0
+    waits_at: str | None = None
+    passed: dict[str, Sha256] = Field(default_factory=dict)
     params: dict[str, Any] = Field(default_factory=dict)
     window: Window
     target: str
@@ -63,14 +72,20 @@ class Run(Value):
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """The phases of a backfill, in order: a dry run only rehearses, a sample is rehearsed first."""
+        """Its phases, in order.
+
+        Of a backfill: a dry run only rehearses, a sample is rehearsed first. A reconciliation compares, and
+        looks again after the lag.
+        """
+        if self.kind == "reconcile":
+            return (Phase.COMPARE, Phase.CONFIRM)
         if self.dry_run:
             return (Phase.REHEARSE,)
         return (Phase.REHEARSE, Phase.APPLY) if self.sample else (Phase.APPLY,)
 
     def open_for(self, now: datetime) -> float:
-        """The seconds that the run has been open by now, without the time in which it was paused."""
-        if self.status is not RunStatus.RUNNING:
+        """The seconds that the run has been open by now, without the time in which it waited for a person."""
+        if self.status is not RunStatus.RUNNING or self.waits_at:
             return self.open_seconds
         return self.open_seconds + max(0.0, (now - (self.opened_at or self.created_at)).total_seconds())
 
@@ -79,6 +94,14 @@ class Run(Value):
         if phase is Phase.REHEARSE and self.sample:
             return min(self.sample, self.partitions)
         return self.partitions
+
+    def to_be_worked(self, phase: Phase) -> int:
+        """How many partitions, from the first of the plan, may be worked now: the canary's, or all."""
+        return self.canary if self.is_canary(phase) else self.expected(phase)
+
+    def is_canary(self, phase: Phase) -> bool:
+        """Whether a phase is still bounded to the canary. One of all partitions leaves nothing to ask."""
+        return phase is Phase.APPLY and 0 < self.canary < self.partitions and CANARY_GATE not in self.passed
 
 
 class PartitionItem(Value):

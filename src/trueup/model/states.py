@@ -33,6 +33,18 @@ class RunStatus(StrEnum):
     CANCELLED = "CANCELLED"
 
 
+class GateStatus(StrEnum):
+    """Where a gate stands. OPEN is the only state in which a person is asked."""
+
+    OPEN = "OPEN"
+    APPROVED = "APPROVED"
+    SPENT = "SPENT"
+    REJECTED = "REJECTED"
+    EXPIRED = "EXPIRED"
+    SUPERSEDED = "SUPERSEDED"
+    WITHDRAWN = "WITHDRAWN"
+
+
 class TaskStatus(StrEnum):
     """What a task says of itself in its result contract."""
 
@@ -108,10 +120,34 @@ RUN_ARROWS: Mapping[tuple[RunStatus, RunStatus], str] = {
     (_R.STOPPING, _R.SUCCEEDED): "No task is left; every partition is accepted or skipped.",
     (_R.STOPPING, _R.PAUSED): "No task is left; it can be resumed.",
     (_R.STOPPING, _R.FAILED): "No task is left; some partitions did not make it.",
-    (_R.STOPPING, _R.ABORTED): "No task is left; an abort rule or a lost execution ended it.",
-    (_R.STOPPING, _R.CANCELLED): "No task is left; a person ended it.",
+    (
+        _R.STOPPING,
+        _R.ABORTED,
+    ): "No task is left; an abort rule, a lost execution or a gate that expired ended it.",
+    (
+        _R.STOPPING,
+        _R.CANCELLED,
+    ): "No task is left; a person ended it, by a word or at a gate, or a newer report did.",
     (_R.PAUSED, _R.RUNNING): "A person resumes it under the next generation.",
 }
+
+_G = GateStatus
+
+GATE_ARROWS: Mapping[tuple[GateStatus, GateStatus], str] = {
+    (_G.OPEN, _G.OPEN): "It is asked again: by a later generation, or for what the plan is now.",
+    (_G.OPEN, _G.APPROVED): "An approver who is not the requester named the hash, in time.",
+    (_G.OPEN, _G.REJECTED): "An approver, or the requester, said no; the run ends CANCELLED.",
+    (_G.OPEN, _G.EXPIRED): "Nobody decided in time; the run ends ABORTED.",
+    (_G.OPEN, _G.SUPERSEDED): "A newer report of the same job is there; the run ends CANCELLED.",
+    (_G.OPEN, _G.WITHDRAWN): "The run ended for another reason: there is nothing left to decide.",
+    (_G.APPROVED, _G.SPENT): "A generation of the run opened what stands behind it, within its time.",
+    (_G.APPROVED, _G.EXPIRED): "It was not used in time; the run ends ABORTED.",
+    (_G.APPROVED, _G.WITHDRAWN): "The run ended before the approval was used.",
+    (_G.APPROVED, _G.OPEN): "What was approved is not what would run now: it is asked anew.",
+    (_G.SPENT, _G.OPEN): "The run was moved to another plan behind an open gate: it is asked anew.",
+}
+
+DECISIONS = frozenset({_G.APPROVED, _G.REJECTED})
 
 RETRYABLE = frozenset({_P.REFUSED, _P.REJECTED, _P.FAILED, _P.STUCK})
 RESTARTED = frozenset({_P.REFUSED, _P.REJECTED})
@@ -130,3 +166,8 @@ def may_become(before: PartitionStatus, after: PartitionStatus) -> bool:
 def run_may_become(before: RunStatus, after: RunStatus) -> bool:
     """Whether a run may go from one state to another."""
     return (before, after) in RUN_ARROWS
+
+
+def gate_may_become(before: GateStatus, after: GateStatus) -> bool:
+    """Whether a gate may go from one state to another."""
+    return (before, after) in GATE_ARROWS

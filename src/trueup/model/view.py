@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -19,6 +19,7 @@ class RunView(Value):
 
     run_id: str
     job: str
+    kind: Literal["backfill", "reconcile"] = "backfill"
     status: RunStatus
     goal: RunStatus | None = None
     reason: str | None = None
@@ -80,7 +81,10 @@ class Spending(Value):
 
 
 class RunDetail(Value):
-    """How a run stands now. `waits_for` is what the run as a whole waits for."""
+    """How a run stands now.
+
+    `waits_for` is what the run as a whole waits for; `verdict` what a reconciliation came to.
+    """
 
     run: RunView
     phase: Phase
@@ -95,6 +99,7 @@ class RunDetail(Value):
     waits_for: str | None = None
     spending: Spending
     plan_sha256: str = ""
+    verdict: str | None = None
 
 
 class RunList(Value):
@@ -170,6 +175,7 @@ class JobView(Value):
     """One job of the catalogue."""
 
     name: str
+    kind: Literal["backfill", "reconcile"] = "backfill"
     description: str
     by: str
     target: str

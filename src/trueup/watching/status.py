@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
-from trueup.artifacts import Artifacts
+from trueup.artifacts import Artifacts, comparison_key
 from trueup.clock import Clock
+from trueup.errors import ArtifactMissing
 from trueup.ledger import Ledger
 from trueup.model.ledger import Counts, PartitionItem, Run, TaskItem
 from trueup.model.plan import Plan
@@ -20,6 +22,7 @@ def view(run: Run) -> RunView:
     return RunView(
         run_id=run.run_id,
         job=run.job,
+        kind=run.kind,
         status=run.status,
         goal=run.goal,
         reason=run.reason,
@@ -68,7 +71,18 @@ class Watch:
             waits_for=_waits_for(run, tasks),
             spending=self._spending(run, plan, standing),
             plan_sha256=run.plan_sha256,
+            verdict=self._verdict(run),
         )
+
+    def _verdict(self, run: Run) -> str | None:
+        """What the report of a reconciliation says, once it is made."""
+        if run.kind != "reconcile":
+            return None
+        try:
+            report = json.loads(self._artifacts.store.get(comparison_key(run.run_id, "json")))
+        except ArtifactMissing:
+            return None
+        return str(report["verdict"])
 
     def _standing(
         self,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trueup.handling.start import Starting
 from trueup.ledger import Ledger
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.platform import Logs
 from trueup.reporting import Reports
 from trueup.watching import Lists, Watch
@@ -23,4 +23,4 @@ class Services:
     reports: Reports
     logs: Logs
     starting: Starting
-    jobs: Mapping[str, JobFile]
+    jobs: Mapping[str, AnyJob]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trueup.testing.suites.gates import GateSuite
 from trueup.testing.suites.locks import LockSuite, RateSuite
 from trueup.testing.suites.lost_answers import LostAnswerSuite
 from trueup.testing.suites.partitions import PartitionSuite
@@ -13,7 +14,9 @@ from trueup.testing.suites.verdicts import LargeSuite, VerdictSuite
 __all__ = ["LargeLedgerSuite", "LedgerSuite", "LossyTable", "TableSuite"]
 
 
-class LedgerSuite(RunSuite, TaskSuite, PartitionSuite, VerdictSuite, LockSuite, RateSuite, LostAnswerSuite):
+class LedgerSuite(
+    RunSuite, TaskSuite, PartitionSuite, VerdictSuite, GateSuite, LockSuite, RateSuite, LostAnswerSuite
+):
     """How a ledger behaves over a table; needs the fixture `table`."""
 
 

@@ -14,7 +14,8 @@ from trueup.ledger import Decision, Ledger
 from trueup.ledger.table import Table
 from trueup.model.base import Value
 from trueup.model.ledger import PartitionItem
-from trueup.model.states import PartitionStatus, RunStatus
+from trueup.model.states import GateStatus, PartitionStatus, RunStatus
+from trueup.testing.suites.gates import BOB, ROLES, asked
 from trueup.testing.suites.support import (
     APPLY,
     LossyTable,
@@ -27,6 +28,8 @@ from trueup.testing.suites.support import (
 )
 
 P, R = PartitionStatus, RunStatus
+SHA256 = "d" * 64
+TIMES = ("takenAt", "updatedAt", "at", "decidedAt", "spentAt", "openedAt")
 
 Call = Callable[[Ledger], Any]
 Prepare = Callable[[Scene], Call]
@@ -162,6 +165,43 @@ def _leave(scene: Scene) -> Call:
     return lambda ledger: ledger.locks.leave(scene.run)
 
 
+def _at_gate(scene: Scene) -> str:
+    scene.ledger.gates.open(scene.run, asked(SHA256))
+    scene.run = scene.ledger.runs.get(scene.run_id)
+    return scene.run_id
+
+
+def _ask(scene: Scene) -> Call:
+    return lambda ledger: ledger.gates.open(scene.run, asked(SHA256))
+
+
+def _await(scene: Scene) -> Call:
+    _at_gate(scene)
+    return lambda ledger: ledger.gates.wait(scene.run, "apply", SHA256, "token")
+
+
+def _approve(scene: Scene) -> Call:
+    _at_gate(scene)
+    word = {"who": BOB, "sha256": SHA256, "comment": "fine"}
+    return lambda ledger: ledger.gates.decide(scene.run_id, "apply", GateStatus.APPROVED, **word)
+
+
+def _reject(scene: Scene) -> Call:
+    _at_gate(scene)
+    word = {"who": BOB, "sha256": SHA256, "comment": "no"}
+    return lambda ledger: ledger.gates.decide(scene.run_id, "apply", GateStatus.REJECTED, **word)
+
+
+def _spend(scene: Scene) -> Call:
+    _approve(scene)(scene.ledger)
+    return lambda ledger: ledger.gates.spend(ledger.runs.get(scene.run_id), "apply", SHA256, ROLES)
+
+
+def _end_gate(scene: Scene) -> Call:
+    gate = scene.ledger.gates.get(_at_gate(scene), "apply")
+    return lambda ledger: ledger.gates.end(gate, GateStatus.EXPIRED, who="trueup:gate", why="late")
+
+
 # Every call of a ledger that writes, once at least.
 WRITES: dict[str, list[Prepare]] = {
     "runs.create": [_create],
@@ -184,6 +224,11 @@ WRITES: dict[str, list[Prepare]] = {
     "verdicts.decide": [_decide, _decide_and_follow],
     "verdicts.retry": [_retry],
     "verdicts.skip": [_skip],
+    "gates.open": [_ask],
+    "gates.wait": [_await],
+    "gates.decide": [_approve, _reject],
+    "gates.spend": [_spend],
+    "gates.end": [_end_gate],
     "locks.take": [_lock],
     "locks.leave": [_leave],
 }
@@ -203,6 +248,11 @@ READS = {
     "verdicts.counts",
     "verdicts.counts_by_phase",
     "verdicts.failed_in_a_row",
+    "gates.find",
+    "gates.get",
+    "gates.of",
+    "gates.waiting",
+    "gates.check_passed",
     "locks.get",
     "audit.of",
     "audit.after",
@@ -230,6 +280,8 @@ def state_of(scene: Scene) -> dict[str, Any]:
         "counts": ledger.verdicts.counts(run_id),
         "row": ledger.verdicts.failed_in_a_row(run_id),
         "listed": run_id in set(ledger.runs.unsettled()),
+        "gates": list(ledger.gates.of(run_id)),
+        "waits": run_id in {gate.run_id for gate in ledger.gates.waiting()},
         "lock": ledger.locks.get(scene.run.target),
         "audit": list(ledger.audit.of(run_id)),
     }
@@ -245,7 +297,7 @@ def _anonymous(scene: Scene, value: Any) -> Any:
 
 
 def _timeless(document: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in document.items() if name not in ("takenAt", "updatedAt", "at")}
+    return {name: value for name, value in document.items() if name not in TIMES}
 
 
 class LostAnswerSuite:
@@ -301,6 +353,21 @@ class LostAnswerSuite:
 
     def test_no_lost_answer_changes_what_a_skip_does(self, table: Table) -> None:
         self._survives(table, "verdicts.skip")
+
+    def test_no_lost_answer_changes_what_asking_at_a_gate_does(self, table: Table) -> None:
+        self._survives(table, "gates.open")
+
+    def test_no_lost_answer_changes_what_waiting_at_a_gate_does(self, table: Table) -> None:
+        self._survives(table, "gates.wait")
+
+    def test_no_lost_answer_changes_what_deciding_does(self, table: Table) -> None:
+        self._survives(table, "gates.decide")
+
+    def test_no_lost_answer_changes_what_passing_a_gate_does(self, table: Table) -> None:
+        self._survives(table, "gates.spend")
+
+    def test_no_lost_answer_changes_what_ending_a_gate_does(self, table: Table) -> None:
+        self._survives(table, "gates.end")
 
     def test_no_lost_answer_changes_what_taking_a_lock_does(self, table: Table) -> None:
         self._survives(table, "locks.take")

@@ -62,13 +62,14 @@ class TickingClock:
 
     def __init__(self) -> None:
         self._ticks = 0
+        self._skipped = timedelta()
         self._lock = threading.Lock()
 
     def now(self) -> datetime:
         """The instant."""
         with self._lock:
             self._ticks += 1
-            return START + timedelta(milliseconds=self._ticks)
+            return START + self._skipped + timedelta(milliseconds=self._ticks)
 
     def monotonic(self) -> float:
         """Seconds since the start."""
@@ -76,6 +77,10 @@ class TickingClock:
 
     def sleep(self, seconds: float) -> None:
         """Nothing waits here."""
+
+    def skip(self, time: timedelta) -> None:
+        """Let time pass at once."""
+        self._skipped += time
 
 
 class LossyTable:

@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from trueup.local.stepfunctions.activities import Offer
 from trueup.local.stepfunctions.errors import EvaluationError, StateError
 from trueup.local.stepfunctions.history import HistoryFull
-from trueup.local.stepfunctions.integrations.catalogue import missing_parameters, unknown_parameters
+from trueup.local.stepfunctions.integrations.catalogue import (
+    missing_parameters,
+    mistyped_parameters,
+    unknown_parameters,
+)
 from trueup.local.stepfunctions.integrations.port import Request, Started
 from trueup.local.stepfunctions.model import Task
 from trueup.local.stepfunctions.parsing.failing import MAX_SECONDS
@@ -77,7 +81,11 @@ def _check_parameters(state: Task, parameters: Document) -> None:
     given = parameters.value
     wrong = ["The Parameters have to be an object"]
     if isinstance(given, dict):
-        wrong = unknown_parameters(resource, given) + missing_parameters(resource, given)
+        wrong = [
+            *unknown_parameters(resource, given),
+            *missing_parameters(resource, given),
+            *mistyped_parameters(resource, given),
+        ]
     if wrong:
         raise EvaluationError(
             f"The Parameters '{parameters.text}' could not be used to start the Task: [{', '.join(wrong)}]"
