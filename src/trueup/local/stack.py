@@ -162,7 +162,7 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
     # What can be wrong is said before anything is started.
     read_template(root)
     check_given(options.aws)
-    jobs = find_jobs(root, *([options.jobs] if options.jobs else []))
+    jobs = find_jobs(*dict.fromkeys(folder.resolve() for folder in (root, options.jobs) if folder))
     parts = Parts()
     with ExitStack() as ups, parts.blamed():
         note("Starting MiniStack, PostgreSQL, ECS and Step Functions …")
