@@ -16,7 +16,7 @@ from trueup.model.states import PartitionStatus
 
 from .numbered import assert_exact, assert_failed
 from .rig import Begun, Case, Rig, harm, together
-from .test_faults_tasks import NEVER_PULLED
+from .test_faults_tasks import ALL_REPORTED, NEVER_PULLED, POINTS
 from .watching import tasks_of
 
 pytestmark = pytest.mark.timeout(900)
@@ -80,6 +80,17 @@ PASSING = {
         "exit code 75", "again", {SILENCE}, [("Failure", "callback-late", "TaskTimedOut")], 1,
     ),
 }  # fmt: skip
+# At the last of them all is reported, and the silence costs no launch.
+KILLED_AT = ("opened", "taken", "reading", "written", "checkpointed", "finishing", "closing")
+PASSING |= {
+    f"killed when {point}": Passing(
+        Case(harms=[harm(1, point, POINTS[point])]),
+        "exit code 137",
+        "done" if point in ALL_REPORTED else "again",
+        {SILENCE},
+    )
+    for point in KILLED_AT
+}
 LASTING = {
     "frozen": (harm("every", "writing", do="freeze"), 2, PartitionStatus.STUCK, "NoProgress", SILENCE),
     "killed": (harm("every", "writing"), 2, PartitionStatus.STUCK, "NoProgress", "exit code 137"),
