@@ -198,7 +198,7 @@ ENDINGS = {
     r":task-definition/\$\{AWS::StackName\}-[a-z-]+:\*": "a run goes on with the revision of its plan",
     r":task/\$\{Cluster\}/\*": "ECS names the tasks",
     r":::\$\{FlightsBucket\}/flights/\*": "a sample's input is a folder",
-    r"\$\{Bucket.Arn\}/runs/\*(/report\.(json|html))?": "a run's objects are under its name",
+    r"\$\{Bucket.Arn\}/runs/\*(/report\.(json|html)|/comparison\.json)?": "objects are under their run",
 }
 
 
@@ -312,7 +312,8 @@ def test_the_api_changes_nothing_that_is_there() -> None:
         "states:DescribeExecution",
     } == actions
     written = [resource for _, action, resource in permissions("ApiRole") if action == "s3:PutObject"]
-    assert all(resource["Fn::Sub"].startswith("${Bucket.Arn}/runs/*/report.") for resource in written)
+    reports = ("${Bucket.Arn}/runs/*/report.", "${Bucket.Arn}/runs/*/comparison.")
+    assert all(resource["Fn::Sub"].startswith(reports) for resource in written)
 
 
 def test_logs_are_kept_for_a_while_and_the_ledger_can_be_put_back() -> None:
