@@ -108,6 +108,23 @@ class Executions(Protocol):
         """What Step Functions calls its state, such as RUNNING or TIMED_OUT. None where there is none."""
 
 
+class Waiting(Protocol):
+    """The executions that wait for a person."""
+
+    def wake(self, token: str) -> None:
+        """Let one go on and look again; it decides nothing. One that went on already is no error.
+
+        Raises StoreUnavailable.
+        """
+
+
+class Notices(Protocol):
+    """Where people are told that something waits for them."""
+
+    def tell(self, title: str, text: str) -> None:
+        """Tell them. Raises StoreUnavailable."""
+
+
 # What EventBridge tells of, and what DescribeExecution has to say before anybody acts on it.
 UNSUCCESSFUL = frozenset({"FAILED", "TIMED_OUT", "ABORTED"})
 OVER = UNSUCCESSFUL | {"SUCCEEDED"}

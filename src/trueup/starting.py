@@ -94,6 +94,7 @@ class Starter:
             requester=request.requester,
             created_at=now,
             dry_run=request.dry_run,
+            canary=0 if request.dry_run else limited(job, request).approval.canary,
             params=check_params(job, request.params),
             window=window(job, request),
             target=job.target.name,
@@ -160,7 +161,7 @@ class Starter:
         Called again for a number, it gives what was stored first: what was finished since is found finished.
         """
         plan = self._artifacts.plan_of(run)
-        planned = self._artifacts.partitions(plan.partitions)[: run.expected(phase)]
+        planned = self._artifacts.partitions(plan.partitions)[: run.to_be_worked(phase)]
         items = self._ledger.partitions.get_many(run.run_id, phase, [part.id for part in planned])
         left = [one for one, item in items.items() if item.status in UNFINISHED]
         name = sha256("\n".join(left).encode())[:12]

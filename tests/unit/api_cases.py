@@ -16,7 +16,7 @@ from referencing.jsonschema import DRAFT202012
 from trueup.handling.api import Api, Services
 from trueup.handling.api.openapi import FILE
 from trueup.handling.api.routes import ROUTES
-from trueup.watching import Lists, Watch
+from trueup.watching import GateViews, Lists, Watch
 
 from .handler_world import World
 
@@ -41,7 +41,19 @@ def api_of(world: World) -> Api:
     """The API of a world."""
     watch = Watch(world.ledger, world.artifacts, world.clock)
     lists = Lists(world.ledger, world.artifacts)
-    return Api(Services(world.ledger, watch, lists, world.reports, FakeLogs(), world.start, world.jobs))
+    gates = GateViews(world.ledger, world.artifacts)
+    services = Services(
+        world.ledger,
+        watch,
+        lists,
+        world.reports,
+        FakeLogs(),
+        world.start,
+        gates,
+        world.gating,
+        world.jobs,
+    )
+    return Api(services)
 
 
 def event_of(

@@ -17,6 +17,6 @@ INTERRUPTED = 130
 _OF_RUN = {"FAILED": FAILED, "ABORTED": FAILED, "PAUSED": WAITS, "CANCELLED": INCOMPLETE}
 
 
-def of_run(status: str) -> int:
-    """How to exit for a run that stands so; one that goes on is no failure."""
-    return _OF_RUN.get(status, DONE)
+def of_run(status: str, *, at_gate: bool = False) -> int:
+    """How to exit for a run that stands so; one that goes on is no failure, unless it waits at a gate."""
+    return WAITS if at_gate else _OF_RUN.get(status, DONE)

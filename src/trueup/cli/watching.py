@@ -20,7 +20,7 @@ _OVER = frozenset({"SUCCEEDED", "FAILED", "ABORTED", "CANCELLED", "PAUSED"})
 
 
 def follow(there: Client, run: str, every: float, *, quiet: bool) -> Any:
-    """Look at a run until it has ended or is paused, show it meanwhile, and give it as it then stands."""
+    """Look at a run until it ends, pauses or waits at a gate, show it, and give it as it then stands."""
     if quiet or not sys.stdout.isatty():
         return _follow_in_lines(there, run, every, quiet)
     from rich.console import Console
@@ -48,14 +48,14 @@ def _looks(there: Client, run: str, every: float) -> Iterator[Any]:
     while True:
         detail = there.get(run_path(run))
         yield detail
-        if detail["run"]["status"] in _OVER:
+        if detail["run"]["status"] in _OVER or detail["gate"]:
             return
         time.sleep(every)
 
 
 def leave_with(detail: Any) -> None:
     """Exit as the run stands."""
-    raise typer.Exit(of_run(detail["run"]["status"]))
+    raise typer.Exit(of_run(detail["run"]["status"], at_gate=bool(detail["gate"])))
 
 
 def summary(detail: Any) -> str:
@@ -64,6 +64,8 @@ def summary(detail: Any) -> str:
     text = f"{run['status']}: {done['done']:,.0f} of {done['total']:,.0f} partitions"
     if detail["eta"]["seconds"]:
         text += f", about {duration(detail['eta']['seconds'])} left"
+    if detail["gate"]:
+        return f"{text} (waits for {detail['waitsFor']})"
     # That all is well needs no reason.
     return text if run["status"] == "SUCCEEDED" or not run["reason"] else f"{text} ({run['reason']})"
 

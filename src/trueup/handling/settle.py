@@ -8,11 +8,13 @@ from typing import Any
 
 from trueup.artifacts import Artifacts
 from trueup.artifacts.store import place
-from trueup.errors import LockHeld, RunClosed
+from trueup.errors import ArtifactError, LockHeld, RunClosed
+from trueup.gating import OPEN, Gating, before, behind_canary
 from trueup.handling import moves
 from trueup.handling.moves import DISPATCHES, Move, Position
 from trueup.handling.tasks import Tasks
 from trueup.ledger import Ledger
+from trueup.model.gate import Asked
 from trueup.model.ledger import Run
 from trueup.model.plan import Dispatch
 from trueup.model.states import WRITING_PHASES, Phase, RunStatus
@@ -32,13 +34,18 @@ class Settling:
     settlement: Settlement
     starter: Starter
     tasks: Tasks
+    gating: Gating
 
     def handle(self, event: Mapping[str, Any]) -> Move:
         """Settle the phase of `{runId, generation, at}`. Raises StoreUnavailable, Stale: call it again."""
         run = self.ledger.runs.get(event["runId"])
         if run.generation != event["generation"]:
             return moves.leave(run)  # A redriven execution of an earlier generation: others serve the run.
-        return self._settle(run, Position.model_validate(event["at"]))
+        at = Position.model_validate(event["at"])
+        try:
+            return self._settle(run, at)
+        except ArtifactError as changed:  # What was approved, or planned, is not what is there now.
+            return self._fail(run, at, str(changed))
 
     def _settle(self, run: Run, at: Position) -> Move:
         settled = self.settlement.settle(run.run_id, at.phase)
@@ -46,12 +53,24 @@ class Settling:
         if settled is Settled.STOPPING:
             return moves.wait(at)
         if settled is Settled.UNFINISHED and run.is_planned:
-            return self._hand_out(run, at)
+            asked = before(run, self.artifacts.plan_of(run), at.phase)
+            return self._at_gate(run, at, asked) or self._hand_out(run, at)
+        if settled is Settled.COMPLETE and run.is_canary(at.phase):
+            asked = behind_canary(self.artifacts, self.ledger, run, self.artifacts.plan_of(run))
+            return self._at_gate(run, at, asked) or moves.settle(at)
         if settled is Settled.COMPLETE:
-            return moves.enter(run, self.artifacts.plan_of(run), _after(run, at.phase))
+            return moves.enter(run, _after(run, at.phase))
         return moves.leave(run)
 
+    def _at_gate(self, run: Run, at: Position, asked: Asked | None) -> Move | None:
+        """What to do at a gate; None where it is open, or there is none."""
+        passage = self.gating.through(run, asked) if asked else OPEN
+        if asked and passage.waits is not None:
+            return moves.approve(at, asked, passage.waits)
+        return None if passage.is_open else self._settle(run, at)
+
     def _hand_out(self, run: Run, at: Position) -> Move:
+        run = self.ledger.runs.get(run.run_id)
         mark = self._mark(run, at.phase)
         idle = at.idle + 1 if mark == at.mark else 0
         if idle >= IDLE_DISPATCHES:

@@ -20,7 +20,7 @@ from trueup.ledger import Ledger
 from trueup.ledger.memory import MemoryTable
 from trueup.ledger.table import Table
 from trueup.model.counters import Counters
-from trueup.model.job import JobFile
+from trueup.model.job import Approval, JobFile
 from trueup.model.ledger import PartitionItem, Run
 from trueup.model.plan import CodeIdentity, Partition, Plan, Slice
 from trueup.model.request import Request
@@ -99,6 +99,7 @@ class LocalRun:
     which of `concurrency` tasks is stepped next. `checkpoint_seconds` 0 makes a checkpoint after each batch;
     `batch_size`, instead of the job file's, makes several batches of a little data.
 
+    Nobody is asked for an approval, whatever the job file says.
     Nothing happens before `plan`, `step` or `run` is called.
     """
 
@@ -124,6 +125,7 @@ class LocalRun:
     ) -> None:
         self.job_class = job
         declared = job_file if isinstance(job_file, JobFile) else _load(job_file)
+        declared = declared.model_copy(update={"approval": Approval()})  # nobody is here to be asked
         self.job = declared if batch_size is None else _in_batches(declared, batch_size)
         self.clock: Clock = clock or ManualClock()
         self.ledger = Ledger(table or MemoryTable(), self.clock)
