@@ -7,12 +7,13 @@ READY := .venv/.ready
 LAYER ?= build/layer
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test lint bench e2e layer lock clean
+.PHONY: help demo up test machines lint bench e2e layer lock clean
 
 help:
 	@echo "make demo   a year of real flights backfilled twice, with tasks killed on the way"
 	@echo "make up     the local stack, until Ctrl-C"
 	@echo "make test   lint, then all tests but the end-to-end ones"
+	@echo "make machines EXAMPLES=n   n random small machines against the local Step Functions"
 	@echo "make lint   ruff, mypy, import directions"
 	@echo "make bench  the benchmarks"
 	@echo "make e2e    the end-to-end tests"
@@ -26,8 +27,12 @@ demo: $(READY)
 up: $(READY)
 	$(BIN)/trueup up
 
-test: lint
-	$(BIN)/python -m pytest --ignore=tests/e2e
+test: lint .venv-ministack/.ready
+	$(if $(EXAMPLES),TRUEUP_MACHINES=$(EXAMPLES)) $(BIN)/python -m pytest --ignore=tests/e2e
+
+# Random small machines, as many as EXAMPLES says: make machines EXAMPLES=10000
+machines: $(READY)
+	TRUEUP_MACHINES=$(or $(EXAMPLES),10000) $(BIN)/python -m pytest -n 0 tests/unit/stepfunctions/test_random_machines.py
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -55,7 +60,7 @@ lock: $(READY)
 	bash requirements/lock.sh $(LOCK_ARGS)
 
 clean:
-	rm -rf .venv .venv-prefect build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-ministack .venv-prefect build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -rf src/*.egg-info
 
@@ -70,6 +75,12 @@ $(READY): pyproject.toml requirements/dev.lock requirements/data.lock
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.lock
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --no-build-isolation -r requirements/data.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The engine that nobody here wrote, on which the tests of the machines have to pass too.
+.venv-ministack/.ready: requirements/ministack.lock
+	$(PYTHON) -m venv --clear .venv-ministack
+	.venv-ministack/bin/python -m pip install --quiet --require-hashes -r requirements/ministack.lock
 	@touch $@
 
 # What the benchmarks compare with, apart from everything else.

@@ -21,13 +21,14 @@ import psycopg
 from bench.figures import MIB, Figure, in_own_process, middle, peak_bytes, rounded, seconds
 from trueup.compare import Counts, Finding, examine, json_lines, plan
 from trueup.local.postgres import postgres
-from trueup.model.reconcile import ObjectsSource, Reconciliation, Side
+from trueup.model.reconcile import ObjectsSource, Side
+from trueup.model.reconcile_job import Reconciliation
 from trueup.sources.objects import ObjectRows
 from trueup.sources.postgres_rows import PostgresRows
 
 ROWS = 1_000_000
 COLUMNS = {"id": "integer", "status": "text", "amount": "decimal", "updated_at": "timestamp"}
-JOB = Reconciliation.model_validate(
+JOB = Reconciliation.of(
     {
         "name": "bench",
         "kind": "reconcile",

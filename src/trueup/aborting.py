@@ -14,7 +14,8 @@ from functools import cached_property
 from trueup.clock import Clock
 from trueup.errors import RunClosed
 from trueup.ledger import Ledger
-from trueup.model.job import AbortRule, JobFile
+from trueup.model.job import AbortRule
+from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Counts, Run
 from trueup.model.states import PartitionStatus, Phase, RunStatus
 from trueup.planning.estimate import spent
@@ -32,7 +33,7 @@ class AbortRules:
         self._ledger = ledger
         self._clock = clock
 
-    def ask(self, run: Run, job: JobFile) -> Run:
+    def ask(self, run: Run, job: AnyJob) -> Run:
         """The run as it then stands: on its way to ABORTED where a rule is broken, with the reason.
 
         Asked again, or by two at once, the first reason stands. Raises Stale, StoreUnavailable.
@@ -48,7 +49,7 @@ class AbortRules:
             )
         return self._ledger.runs.get(run.run_id)
 
-    def broken(self, run: Run, job: JobFile) -> str | None:
+    def broken(self, run: Run, job: AnyJob) -> str | None:
         """The first rule that is broken, with both numbers and what to do now; None where there is none."""
         standing = _Standing(self._ledger, self._clock, run, job)
         for rule in job.abort_rules:
@@ -69,7 +70,7 @@ class _Seen:
 class _Standing:
     """A run as its rules look at it; each item is read once, and only where a rule asks."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, run: Run, job: JobFile) -> None:
+    def __init__(self, ledger: Ledger, clock: Clock, run: Run, job: AnyJob) -> None:
         self._ledger = ledger
         self._clock = clock
         self.run = run

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from math import ceil
 
 from trueup.aborting import AbortRules
 from trueup.artifacts import Artifacts, result_key_of
@@ -33,6 +34,8 @@ STUCK_IN_A_ROW = 3
 # From the end of a launch to the next one of its slice: at first, and where nothing moved for long.
 SHORTEST_PAUSE = 3
 LONGEST_PAUSE = 600
+# The reason for stopping a task that nobody knows, as `over` is for those that registered.
+UNREGISTERED = "it did not register, and its launch is over"
 _ATTEMPTS = 20
 _LONGEST_TOLD = 2_000
 
@@ -95,7 +98,7 @@ class Acceptance:
 
     def _accept(self, launch: Launch, ended: Ended) -> Answer:
         # First, so that a task that begins only now is either seen below or refused.
-        self._ledger.tasks.end_launch(launch.run_id, launch.launch)
+        decided = self._ledger.tasks.end_launch(launch.run_id, launch.launch)
         run = self._ledger.runs.get(launch.run_id)
         tasks = list(self._ledger.tasks.of_slice(run.run_id, launch.phase, launch.slice.slice_id))
         alive = self.stop_and_prove(run.run_id, tasks, last=launch.launch)
@@ -106,7 +109,8 @@ class Acceptance:
         # Where the slice is finished nothing of it will be launched again: the proof may be left to `settle`.
         if (alive or lost) and _unfinished(items):
             return Answer.STOPPING
-        if _unfinished(items):
+        # Decided once: called again when its slice went on, it would find none that this launch had taken.
+        if _unfinished(items) and not decided:
             items = self._bound(launch, ended, run, plan, items, began)
         current = run.generation == launch.generation
         run = self._rules.ask(run, plan.job) if current else run
@@ -122,7 +126,15 @@ class Acceptance:
         """
         ids = [part.id for part in self._artifacts.slice(launch.slice)]
         idle = max((item.idle for item in _unfinished(self._items(launch, ids))), default=0)
-        return min(LONGEST_PAUSE, SHORTEST_PAUSE << min(max(0, idle - 1), 16))
+        pause = min(LONGEST_PAUSE, SHORTEST_PAUSE << min(max(0, idle - 1), 16))
+        return max(pause, self._lag(launch))
+
+    def _lag(self, launch: Launch) -> int:
+        """Before a second look, the lag of the job: who comes sooner has to leave again."""
+        if launch.phase is not Phase.CONFIRM:
+            return 0
+        job = self._artifacts.plan_of(self._ledger.runs.get(launch.run_id)).job
+        return ceil(job.lag) if job.kind == "reconcile" else 0
 
     def ask_abort_rules(self, run: Run) -> Run:
         """The run, closed where it breaks an abort rule of its job. Raises Stale, StoreUnavailable."""
@@ -158,7 +170,7 @@ class Acceptance:
         found = self._platform.alive_of(run.run_id, run.job).items()
         lost = [task for task, its in found if task not in known and launch in (None, its)]
         for task in lost:
-            self._platform.stop(task, "it did not register, and its launch is over")
+            self._platform.stop(task, UNREGISTERED)
         return any(self._platform.state(task) is TaskState.ALIVE for task in lost)
 
     def _is_old(self, task: TaskItem) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from trueup.errors import RequestError
 from trueup.model.estimate import Estimate
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.model.plan import CodeIdentity
 from trueup.planning import make_plan, partitions
 from trueup.planning.forecast import forecast
@@ -18,7 +18,7 @@ _NO_CODE = CodeIdentity(task_definition="not-deployed:0", image_digest=f"sha256:
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-def estimate_request(data: Mapping[str, Any], catalogue: Mapping[str, JobFile]) -> Estimate:
+def estimate_request(data: Mapping[str, Any], catalogue: Mapping[str, AnyJob]) -> Estimate:
     """The estimate for a request's document (without `requestId` and `requester`).
 
     Raises RequestError as `check_request` does, and where the partitions are known to S3 or to the job alone.
@@ -34,8 +34,8 @@ def estimate_request(data: Mapping[str, Any], catalogue: Mapping[str, JobFile]) 
     return forecast(plan, parts)
 
 
-def _can_be_planned_here(job: JobFile, keys: list[str]) -> None:
-    if job.partitions.by in ("s3-prefix", "job") and not keys:
+def _can_be_planned_here(job: AnyJob, keys: list[str]) -> None:
+    if (job.named_by_task or job.partitions.by == "s3-prefix") and not keys:
         what = "what lies in S3" if job.partitions.by == "s3-prefix" else "what the job's own code names"
         raise RequestError(
             f"the partitions of {job.name} are {what}, and an estimate looks at neither.",
@@ -44,7 +44,7 @@ def _can_be_planned_here(job: JobFile, keys: list[str]) -> None:
         )
 
 
-def _as_listing(job: JobFile, keys: list[str]) -> list[tuple[str, int]]:
+def _as_listing(job: AnyJob, keys: list[str]) -> list[tuple[str, int]]:
     if job.partitions.by != "s3-prefix":
         return []
     prefix = job.partitions.prefix.removeprefix("s3://").partition("/")[2]

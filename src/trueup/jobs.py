@@ -25,6 +25,7 @@ __all__ = [
     "Partition",
     "Range",
     "RangeOutcome",
+    "Reconcile",
     "Reject",
     "Settings",
     "Skip",
@@ -212,6 +213,36 @@ class Backfill:
         return ()
 
 
-def overrides(job: Backfill, hook: str) -> bool:
+class Reconcile:
+    """Subclass it where the job file alone cannot say what is compared; every hook is optional.
+
+    `params` is the dictionary that the job file's schema validated.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self._settings = settings or Settings()
+        self.params: Any = dict(self._settings.params)
+
+    def secret(self, name: str) -> str:
+        """A secret by its name in the job file. Raises JobError where the mode does not have it."""
+        return self._settings.secret(name)
+
+    def normalise(self, side: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A row of a side ("truth" or "target") as its source has it, to what the job file's columns name.
+
+        Pure; a row that it fails on cannot be compared. Rows of PostgreSQL are not handed here: name a view.
+        """
+        return row
+
+    def fold(self, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """The events of one key, in order, to the values that the target must have; instead of `figures`.
+
+        Numbers are int or Decimal, NULL is None, what is absent is not there; everything else is text.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no fold(rows)")
+
+
+def overrides(job: Backfill | Reconcile, hook: str) -> bool:
     """Whether the author wrote this hook, rather than leaving the default."""
-    return getattr(type(job), hook) is not getattr(Backfill, hook)
+    default = Reconcile if isinstance(job, Reconcile) else Backfill
+    return getattr(type(job), hook) is not getattr(default, hook)

@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 from trueup.errors import JobFileError
-from trueup.jobs import Backfill
+from trueup.jobs import Backfill, Reconcile
 from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
+from trueup.model.reconcile_job import Reconciliation
 
 
 def load_class(job: JobFile, folder: Path) -> type[Backfill]:
@@ -21,23 +23,46 @@ def load_class(job: JobFile, folder: Path) -> type[Backfill]:
             f"Job {job.name} runs a command, not a class.",
             remedy="Nothing runs commands yet: declare `class: module:Class`.",
         )
-    module, _, name = job.job_class.partition(":")
+    return _checked(_imported(job, job.job_class, folder), job)
+
+
+def load_hooks(job: Reconciliation, folder: Path) -> type[Reconcile]:
+    """The hooks of a reconciliation: the author's class, or the one that leaves everything as it is.
+
+    Raises JobFileError as `load_class` does.
+    """
+    if job.job_class is None:
+        return Reconcile
+    found = _imported(job, job.job_class, folder)
+    if not (isinstance(found, type) and issubclass(found, Reconcile)):
+        raise JobFileError(
+            f"class {job.job_class!r} of job {job.name} is no Reconcile.", remedy="Subclass trueup.Reconcile."
+        )
+    return found
+
+
+def load(job: AnyJob, folder: Path) -> type[Backfill] | type[Reconcile]:
+    """What the author wrote for a job of any kind. Raises JobFileError."""
+    return load_hooks(job, folder) if isinstance(job, Reconciliation) else load_class(job, folder)
+
+
+def _imported(job: AnyJob, named: str, folder: Path) -> object:
+    module, _, name = named.partition(":")
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     try:
-        found = getattr(importlib.import_module(module), name)
+        return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise JobFileError(
-            f"class {job.job_class!r} of job {job.name} cannot be loaded: {error}.",
+            f"class {named!r} of job {job.name} cannot be loaded: {error}.",
             remedy=f"Put {name} into {module.replace('.', '/')}.py beside the job file, "
             "and install what it imports.",
         ) from error
     except (Exception, SystemExit) as error:  # the author's module may raise anything while it is imported
         raise JobFileError(
-            f"{job.job_class} cannot be imported: {type(error).__name__}: {error}.",
+            f"{named} cannot be imported: {type(error).__name__}: {error}.",
             remedy="Correct the module.",
         ) from error
-    return _checked(found, job)
 
 
 def _checked(found: object, job: JobFile) -> type[Backfill]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
@@ -75,6 +75,9 @@ class Endings(Protocol):
     def ending(self, task: str) -> Ended | None:
         """How a task ended, by its ARN. None where it has not, or the platform forgot it."""
 
+    def endings_of(self, run_id: str, job: str, launch: int) -> Sequence[Ended]:
+        """How the tasks started for a launch ended, registered or not; none that the platform forgot."""
+
 
 class Logs(Protocol):
     """What tasks said."""
@@ -106,6 +109,10 @@ class Executions(Protocol):
 
     def status(self, name: str) -> str | None:
         """What Step Functions calls its state, such as RUNNING or TIMED_OUT. None where there is none."""
+
+
+Machines = Mapping[str, Executions]
+"""The executions of the state machine that serves runs of a kind, by the kind of their job."""
 
 
 class Waiting(Protocol):

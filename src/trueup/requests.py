@@ -11,14 +11,14 @@ from pydantic_core import ErrorDetails
 
 from trueup.errors import RequestError
 from trueup.jobfile import instead
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.model.request import Request
 from trueup.planning import check_params, in_utf8, limited, window
 
 
 def check_request(
-    data: Mapping[str, Any], catalogue: Mapping[str, JobFile]
-) -> tuple[JobFile, Request, dict[str, Any]]:
+    data: Mapping[str, Any], catalogue: Mapping[str, AnyJob]
+) -> tuple[AnyJob, Request, dict[str, Any]]:
     """The job, the request and its parameters with defaults, from a JSON document with camelCase keys.
 
     RequestError names the field and the remedy: unknown job or field, a value of the wrong kind, a parameter
@@ -40,6 +40,12 @@ def check_request(
             "a dry run writes nothing, so that there is no canary.",
             remedy="Leave one of them out; `sample` rehearses some partitions first.",
             field="canary",
+        )
+    if (request.dry_run or request.sample) and job.kind == "reconcile":
+        raise RequestError(
+            f"{job.name} is a reconciliation, which only reads until somebody approves a repair.",
+            remedy="Leave it out.",
+            field="dryRun" if request.dry_run else "sample",
         )
     if (request.dry_run or request.sample) and not job.has_dry_run:
         raise RequestError(

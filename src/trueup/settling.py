@@ -42,12 +42,17 @@ class Settlement:
         artifacts: Artifacts,
         acceptance: Acceptance,
         report: Callable[[str], object] = lambda run_id: None,
+        verdict: Callable[[Run], str | None] = lambda run: None,
     ) -> None:
-        """`report` is told the id of each run that ended, before it is let go; it may be told twice."""
+        """`report` is told the id of each run that ended, before it is let go; it may be told twice.
+
+        `verdict` says what a reconciliation that is through comes to, and makes its report.
+        """
         self._ledger = ledger
         self._artifacts = artifacts
         self._acceptance = acceptance
         self._report = report
+        self._verdict = verdict
 
     def settle(self, run_id: str, phase: Phase) -> Settled:
         """Prove every task stopped, accept what is still REPORTED, and end a run whose partitions all ended.
@@ -103,9 +108,8 @@ class Settlement:
             self._ledger.locks.leave(run)
             self._withdraw_gates(run)
             self._tell(run)
-        at_rest = run.status in RUN_ENDS or run.status is RunStatus.PAUSED
-        # Asked again: a task may have registered in the last moment of an open run, and is to be proved too.
-        if at_rest and not any(self._ledger.tasks.of(run.run_id)):
+        # No need to ask for tasks: `finish` refuses while one is left, and a closed run takes no new ones.
+        if run.status in RUN_ENDS or run.status is RunStatus.PAUSED:
             self._ledger.runs.settled(run.run_id)
 
     def _withdraw_gates(self, run: Run) -> None:
@@ -155,5 +159,6 @@ class Settlement:
             return self._ledger.runs.stop(run.run_id, RunStatus.FAILED, who=SETTLER, why=why)
         if phase is run.phases[-1] and not run.is_canary(phase):
             # Closed first, like every run: a task that registers late is refused, or seen and proved stopped.
-            return self._ledger.runs.stop(run.run_id, RunStatus.SUCCEEDED, who=SETTLER, why=_ALL_WELL)
+            why = self._verdict(run) or _ALL_WELL
+            return self._ledger.runs.stop(run.run_id, RunStatus.SUCCEEDED, who=SETTLER, why=why)
         return run

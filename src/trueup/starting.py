@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,7 +14,7 @@ from trueup.errors import ArtifactExists
 from trueup.ledger import Ledger
 from trueup.ledger.table import Key
 from trueup.model.base import sha256
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Run
 from trueup.model.plan import CodeIdentity, Dispatch, Partition, Plan
 from trueup.model.request import Request
@@ -29,6 +29,9 @@ from trueup.planning import (
     window,
 )
 from trueup.planning.forecast import forecast
+
+STARTER = "trueup:dispatch"
+NO_CANDIDATES = "nothing differed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Starter:
 
     def start(
         self,
-        job: JobFile,
+        job: AnyJob,
         request: Request,
         code: Code,
         *,
@@ -78,7 +81,7 @@ class Starter:
         return self._ledger.runs.get(run.run_id), plan
 
     def create(
-        self, job: JobFile, request: Request, *, run_id: str | None = None, asked: Key | None = None
+        self, job: AnyJob, request: Request, *, run_id: str | None = None, asked: Key | None = None
     ) -> Run:
         """The run of a request, open and not yet planned; asked again, the one that is there.
 
@@ -90,6 +93,7 @@ class Starter:
         run = Run(
             run_id=run_id,
             job=job.name,
+            kind=job.kind,
             request_id=request.request_id,
             requester=request.requester,
             created_at=now,
@@ -97,8 +101,8 @@ class Starter:
             canary=0 if request.dry_run else limited(job, request).approval.canary,
             params=check_params(job, request.params),
             window=window(job, request),
-            target=job.target.name,
-            guard=job.target.guard,
+            target=job.writes_to.name,
+            guard=job.writes_to.guard,
             limits=limited(job, request).limits,
             request=request,
             execution=execution_name(run_id, 1),
@@ -109,7 +113,7 @@ class Starter:
     def plan(
         self,
         run: Run,
-        job: JobFile,
+        job: AnyJob,
         code: Code,
         *,
         listing: Iterable[tuple[str, int]] | None = None,
@@ -150,6 +154,10 @@ class Starter:
             return self._artifacts.unpinned_plan(plan.run_id)
         return plan
 
+    def open_for(self, run: Run) -> float:
+        """The seconds that a run has been open by now."""
+        return run.open_for(self._clock.now())
+
     def lock(self, run: Run) -> Run:
         """Hold the run's window of its target before anything is written. Raises LockHeld, RunClosed."""
         self._ledger.locks.take(run)
@@ -162,6 +170,8 @@ class Starter:
         """
         plan = self._artifacts.plan_of(run)
         planned = self._artifacts.partitions(plan.partitions)[: run.to_be_worked(phase)]
+        if phase is Phase.CONFIRM:
+            self._leave_out_the_settled(run, [part.id for part in planned])
         items = self._ledger.partitions.get_many(run.run_id, phase, [part.id for part in planned])
         left = [one for one, item in items.items() if item.status in UNFINISHED]
         name = sha256("\n".join(left).encode())[:12]
@@ -175,9 +185,18 @@ class Starter:
             return dispatch.model_copy(update={"slices": self._artifacts.slices(dispatch.slices_key)})
         return dispatch
 
+    def _leave_out_the_settled(self, run: Run, ids: Sequence[str]) -> None:
+        """Of a reconciliation only partitions with candidates are looked at again."""
+        compared = self._ledger.partitions.get_many(run.run_id, Phase.COMPARE, ids)
+        clean = [one for one, item in compared.items() if not item.counters.produced]
+        if clean:
+            self._ledger.verdicts.skip(run.run_id, Phase.CONFIRM, clean, who=STARTER, why=NO_CANDIDATES)
+
 
 def first_phase(plan: Plan) -> Phase:
-    """The phase that a backfill's plan goes to: a dry run only rehearses."""
+    """The phase that a plan goes to: a dry run only rehearses, a reconciliation compares."""
+    if plan.job.kind == "reconcile":
+        return Phase.COMPARE
     return Phase.REHEARSE if plan.dry_run else Phase.APPLY
 
 

@@ -5,7 +5,10 @@ Waits of the machines are a tenth of what they are on AWS; limits and heartbeats
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,33 +16,32 @@ from trueup.local.stack import Options, Stack, stack
 
 from .numbered import create_tables
 from .rig import Rig
-from .trouble import Troubles
 from .watching import JOBS
-from .words import between_tasks_and_machines
 
 
 @pytest.fixture(scope="session")
 def rig() -> Iterator[Rig]:
-    """A stack that lives as long as the session, and the trouble that its runs can have."""
-    troubles = Troubles()
-    with between_tasks_and_machines(troubles) as words:
-        # A checkpoint after each batch, so that tests know where the last one was.
-        environment = {"AWS_ENDPOINT_URL_SFN": words.url, "TRUEUP_CHECKPOINT_SECONDS": "0"}
-        options = Options(
-            jobs=JOBS,
-            faults=troubles,
-            between=troubles.between,
-            scale=0.1,
-            heartbeat_seconds=20,
-            task_environment=environment,
-        )
-        with stack(options) as up:
-            words.to = up.stepfunctions
-            create_tables(up)
-            yield Rig(up, troubles, words)
+    """A stack that lives as long as the session."""
+    # A checkpoint after each batch, so that tests know where the last one was.
+    environment = {"TRUEUP_CHECKPOINT_SECONDS": "0"}
+    options = Options(jobs=JOBS, scale=0.1, heartbeat_seconds=20, task_environment=environment)
+    with stack(options) as up:
+        create_tables(up)
+        yield Rig(up)
 
 
 @pytest.fixture(scope="session")
 def up(rig: Rig) -> Stack:
     """The stack."""
     return rig.up
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder for temporary files of what a test starts."""
+    # Not tmp_path: that is too long for PostgreSQL's socket, and closed to the `nobody` that root runs it as.
+    folder = Path(tempfile.mkdtemp(prefix="tu-"))
+    folder.chmod(0o755)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)

@@ -11,7 +11,7 @@ import psycopg
 from trueup.ledger.partitions import FENCE_EPOCH
 from trueup.local.stack import Stack
 from trueup.model.ledger import PartitionItem, Run
-from trueup.model.states import PartitionStatus, RunStatus
+from trueup.model.states import PartitionStatus, Phase, RunStatus
 
 from .rig import Begun, Rig, Window
 from .watching import tasks_of
@@ -63,7 +63,7 @@ def assert_exact(rig: Rig, run: Begun) -> None:
     assert {PartitionStatus.ACCEPTED} == {item.status for item in items}
     for item in items:
         assert _figures() == _figures_of(item)
-    counts = up.ledger.verdicts.counts(run.run_id).tally()
+    counts = up.ledger.verdicts.counts(run.run_id, Phase.APPLY).tally()
     assert (len(items), len(items) * RECORDS) == (counts.partitions, counts.records.read)
     assert len(items) * len(used()) == counts.records.written + counts.records.unchanged
     assert_table(up, run.window)

@@ -1,22 +1,21 @@
-"""A stack with trouble planned for its runs: how tests start those, and what is to be seen of them."""
+"""A stack whose runs have faults ahead: how tests start those, and what is to be seen of them."""
 
 from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any
 
+from trueup.local.faults import Fault, Strike
 from trueup.local.stack import Stack
 from trueup.model.ledger import AuditEntry, PartitionItem, Run
 from trueup.model.states import Phase, RunStatus
 from trueup.starting import execution_name
 
-from .trouble import Trouble, Troubles
-from .watching import ended
-from .words import Words
+from .watching import ended, wait_until
 
 AT = "2026-01-01T00:00:00Z"
 AT_ONCE = 10
@@ -59,10 +58,12 @@ class Case:
 
     name: str = ""
     job: str = "rows"
-    trouble: Trouble = field(default_factory=Trouble)
+    faults: Sequence[Fault] = ()
     harms: list[dict[str, Any]] = field(default_factory=list)
     params: Mapping[str, Any] = field(default_factory=dict)
     days: int = 1
+    prepare: Callable[[str], object] = lambda run_id: None
+    """Called with the run's id before anything of it is started."""
 
     def named(self, name: str) -> Case:
         """The same under a name."""
@@ -86,17 +87,22 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Rig:
-    """The stack, and where trouble comes from."""
+    """The stack."""
 
     up: Stack
-    troubles: Troubles
-    words: Words
 
-    def start(self, job: str, trouble: Trouble | None = None, **request: Any) -> str:
+    def start(
+        self,
+        job: str,
+        faults: Sequence[Fault] = (),
+        prepare: Callable[[str], object] = lambda run_id: None,
+        **request: Any,
+    ) -> str:
         """Start a run as a schedule would, so that its name is known before, and give it."""
         schedule = f"s{uuid.uuid4().hex}"
         run_id = f"{schedule}-{AT.replace(':', '')}"
-        self.troubles.plan(run_id, trouble or Trouble())
+        self.up.faults.add(*(fault.model_copy(update={"run": run_id}) for fault in faults))
+        prepare(run_id)
         answer = self.up.invoke(
             "start", {"schedule": schedule, "scheduledTime": AT, "request": {"job": job, **request}}
         )
@@ -107,7 +113,8 @@ class Rig:
         """Start a case, over days of its own unless they are given."""
         chosen = days or window(case.days)
         params = {"harms": case.harms, **case.params}
-        return Begun(self.start(case.job, case.trouble, params=params, **chosen.request, **request), chosen)
+        asked = {"params": params, **chosen.request, **request}
+        return Begun(self.start(case.job, case.faults, case.prepare, **asked), chosen)
 
     def ended(self, begun: Begun) -> Begun:
         """The same once it has come to its end."""
@@ -117,6 +124,12 @@ class Rig:
         """Every partition as the ledger has it."""
         found = self.up.ledger.partitions.get_many(begun.run_id, Phase.APPLY, begun.window.partitions)
         return list(found.values())
+
+    def words(self, run_id: str) -> list[Strike]:
+        """What befell the words of a run's tasks, once all that is late has arrived."""
+        struck = [one for one in self.up.faults.strikes(run_id) if one.fault.startswith("callback-")]
+        wait_until(lambda: all(one.answers for one in struck if one.fault == "callback-late"), SECONDS)
+        return struck
 
     def launches(self, run_id: str) -> dict[int, tuple[str, str]]:
         """How each launch ended and what was decided, as the audit has it; in the order of the launches."""

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from trueup.local.ecs import REFUSALS
+from trueup.local.faults import fault
 
 from .numbered import assert_exact
 from .rig import Case, Rig, together
-from .trouble import DIED, TIMED_OUT, Mishap, Trouble, When
 from .watching import tasks_of
 
 pytestmark = pytest.mark.timeout(600)
@@ -28,7 +28,7 @@ ERRORS = {
 def test_a_launch_that_is_refused_for_a_while_is_one_launch(rig: Rig, subtests: pytest.Subtests) -> None:
     assert REFUSALS.keys() == ERRORS.keys()
     cases = [
-        Case(name, job, Trouble(refusals=[name] * 3))
+        Case(name, job, [fault(name, times=3)])
         for name, job in zip(ERRORS, cycle(["rows", "rows-callback"]), strict=False)
     ]
     for case, run in together(rig, cases):
@@ -39,12 +39,13 @@ def test_a_launch_that_is_refused_for_a_while_is_one_launch(rig: Rig, subtests: 
 
 
 FUNCTIONS = ("plan", "settle", "accept")
-FAILURES: dict[str, tuple[When, dict[str, str]]] = {
-    "die before they begin": ("before", DIED),
-    "die after their work was done": ("after", DIED),
-    "time out before they begin": ("before", TIMED_OUT),
-    "time out and go on beside the next call": ("meanwhile", TIMED_OUT),
-    "time out after their work was done": ("after", TIMED_OUT),
+ERRORS_OF_FUNCTIONS = {"function-died": "Runtime.ExitError", "function-timed-out": "Sandbox.Timedout"}
+FAILURES = {
+    "die before they begin": ("function-died", "before"),
+    "die after their work was done": ("function-died", "after"),
+    "time out before they begin": ("function-timed-out", "before"),
+    "time out and go on beside the next call": ("function-timed-out", "meanwhile"),
+    "time out after their work was done": ("function-timed-out", "after"),
 }
 
 
@@ -52,15 +53,13 @@ def test_functions_that_fail_are_called_again_and_nothing_is_done_twice(
     rig: Rig, subtests: pytest.Subtests
 ) -> None:
     cases = [
-        Case(
-            name, days=2, trouble=Trouble(calls=[Mishap(function, when, answer, 2) for function in FUNCTIONS])
-        )
-        for name, (when, answer) in FAILURES.items()
+        Case(name, days=2, faults=[fault(kind, function=one, when=when, times=2) for one in FUNCTIONS])
+        for name, (kind, when) in FAILURES.items()
     ]
     for case, run in together(rig, cases):
         with subtests.test(f"functions that {case.name}"):
             assert_exact(rig, run)
-            error = FAILURES[case.name][1]["errorType"]
+            error = ERRORS_OF_FUNCTIONS[FAILURES[case.name][0]]
             errors = [one for one, _ in rig.failures(run.run_id)]
             assert 2 * len(FUNCTIONS) == errors.count(error)
             # Two that go on side by side may find that the other one was first, and are called again.
@@ -72,7 +71,7 @@ def test_two_tasks_that_were_started_for_one_launch_do_its_work_once(
     rig: Rig, subtests: pytest.Subtests
 ) -> None:
     cases = [
-        Case(job, job=job, trouble=Trouble(calls=[Mishap("runTask", "after")]))
+        Case(job, job=job, faults=[fault("answer-lost", call="runTask", times=1)])
         for job in ("rows", "rows-callback")
     ]
     for case, run in together(rig, cases):
@@ -87,7 +86,7 @@ def test_two_tasks_that_were_started_for_one_launch_do_its_work_once(
 
 
 def test_a_launch_number_whose_answer_was_lost_is_left_out(rig: Rig) -> None:
-    ((_, run),) = together(rig, [Case(trouble=Trouble(calls=[Mishap("updateItem", "after")]))])
+    ((_, run),) = together(rig, [Case(faults=[fault("answer-lost", call="updateItem", times=1)])])
     assert_exact(rig, run)
     assert {2: ("exit code 0", "done")} == rig.launches(run.run_id)
     assert "DynamoDB.SdkClientException" in dict(rig.failures(run.run_id))

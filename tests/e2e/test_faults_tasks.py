@@ -10,12 +10,11 @@ import random
 
 import pytest
 
-from trueup.local.ecs import Fate
+from trueup.local.faults import fault
 from trueup.model.states import PartitionStatus, RunStatus
 
 from .numbered import assert_exact, assert_failed
 from .rig import Case, Rig, harm, together
-from .trouble import Trouble
 
 SEEDS = int(os.environ.get("SEEDS", "10"))
 pytestmark = pytest.mark.timeout(600)
@@ -30,7 +29,7 @@ LATER = [
     ("checkpointed", 1), ("checkpointed", 2), ("checkpointed", 4), ("closing",), ("left",),
     ("reading", 1, "terminate"), ("writing", 2, "terminate"),
 ]  # fmt: skip
-NEVER_PULLED = Trouble(fates={launch: Fate(cannot_pull=True) for launch in range(1, 10)})
+NEVER_PULLED = fault("cannot-pull")
 
 
 def killed(seed: int) -> Case:
@@ -40,8 +39,8 @@ def killed(seed: int) -> Case:
     harms = [] if point == "begun" else [harm(1, point, rng.randint(1, POINTS[point]))]
     # Whoever dies again without progress is STUCK, so that later ones die where they made some, or are asked.
     harms += [harm(launch, *rng.choice(LATER)) for launch in (2, 3, 4) if rng.random() < 0.5]
-    trouble = Trouble(fates={1: Fate(kill=0.0)} if point == "begun" else {})
-    return Case(f"seed {seed}: {point}", trouble=trouble, harms=harms, days=3)
+    faults = [fault("kill", launches=[1])] if point == "begun" else []
+    return Case(f"seed {seed}: {point}", faults=faults, harms=harms, days=3)
 
 
 def test_killed_at_any_point_a_run_ends_as_if_nothing_had_happened(
@@ -64,9 +63,9 @@ PASSING = {
         Case(harms=[harm(launch, "opened", do="leave", code=75) for launch in range(1, 5)]),
         "exit code 75",
     ),
-    "taken by Spot": (Case(trouble=Trouble(fates={1: Fate(interrupt=0.0)})), "stop code SpotInterruption"),
+    "taken by Spot": (Case(faults=[fault("interrupt", launches=[1])]), "stop code SpotInterruption"),
     "an image that cannot be pulled": (
-        Case(trouble=Trouble(fates={1: Fate(cannot_pull=True)})),
+        Case(faults=[fault("cannot-pull", launches=[1])]),
         "CannotPullContainerError",
     ),
     "hangs without progress": (Case(harms=[harm(1, "writing", 2, "hang")]), "exit code 70"),
@@ -97,7 +96,9 @@ LASTING = {
 
 def test_what_lasts_ends_the_partition_with_its_cause(rig: Rig, subtests: pytest.Subtests) -> None:
     cases = [Case(name, harms=[one]) for name, (one, *_) in LASTING.items()]
-    for case, run in together(rig, [*cases, Case("an image that can never be pulled", trouble=NEVER_PULLED)]):
+    for case, run in together(
+        rig, [*cases, Case("an image that can never be pulled", faults=[NEVER_PULLED])]
+    ):
         _, launches, kind, cause = LASTING.get(
             case.name, (None, 2, "NeverStarted", "CannotPullContainerError")
         )

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from trueup.local.ecs import Fate
+from trueup.local.faults import fault
 from trueup.model.states import PartitionStatus
 
 from .numbered import assert_exact, assert_failed
 from .rig import Begun, Case, Rig, harm, together
-from .test_faults_tasks import NEVER_PULLED
-from .trouble import Trouble, Word
+from .test_faults_tasks import ALL_REPORTED, NEVER_PULLED, POINTS
 from .watching import tasks_of
 
 pytestmark = pytest.mark.timeout(900)
 SILENCE = "States.Timeout"
 ERROR = "TaskEnded"
+NOT_PULLED = "CannotPullContainerError"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,50 +33,64 @@ class Passing:
     how: str
     answer: str
     errors: set[str]
-    said: list[tuple[Any, ...]] | None = None
+    struck: list[tuple[str, ...]] | None = None
+    """What befell words, and each answer that they got."""
+    taken: int | None = None
+    """How many words of success the machine took."""
 
 
-def words(*words: Word) -> Trouble:
-    """A run whose tasks' words have this trouble."""
-    return Trouble(words=words)
-
-
+LATE = 22.0
+"""Seconds after which the heart of a task that says nothing more is missed."""
 STOPPED = harm(1, "writing", 2, "terminate")
 PASSING = {
     "killed": Passing(Case(harms=[harm(1, "writing", 2)]), "exit code 137", "again", {SILENCE}),
     "frozen": Passing(Case(harms=[harm(1, "writing", 2, "freeze")]), SILENCE, "again", {SILENCE}),
     "an image that cannot be pulled": Passing(
-        Case(trouble=Trouble(fates={1: Fate(cannot_pull=True)})), SILENCE, "again", {SILENCE}
+        Case(faults=[fault("cannot-pull", launches=[1])]), NOT_PULLED, "again", {SILENCE}
+    ),
+    "taken by Spot before it began": Passing(
+        Case(faults=[fault("interrupt", launches=[1])]), "SpotInterruption", "again", {SILENCE}
     ),
     "hangs without progress": Passing(
         Case(harms=[harm(1, "writing", 2, "hang")]), "exit code 70", "again", {ERROR}
     ),
     "asked to stop": Passing(Case(harms=[STOPPED]), "exit code 75", "again", {ERROR}),
     "success lost": Passing(
-        Case(trouble=words(Word("Success", "lost"))), "exit code 0", "done", {SILENCE}, [("Success", "lost")]
+        Case(faults=[fault("callback-lost", word="Success", times=1)]),
+        "exit code 0", "done", {SILENCE}, [("Success", "callback-lost")], 0,
     ),
     "success said twice": Passing(
-        Case(trouble=words(Word("Success", "twice"))),
-        "exit code 0", "done", set(), [("Success", "twice", "", "TaskTimedOut")],
+        Case(faults=[fault("callback-twice", word="Success", times=1)]),
+        "exit code 0", "done", set(), [("Success", "callback-twice", "", "TaskTimedOut")], 1,
     ),
     "success late": Passing(
-        Case(trouble=words(Word("Success", "late"))),
-        "exit code 0", "done", {SILENCE}, [("Success", "late"), ("Success", "delivered", "TaskTimedOut")],
+        Case(faults=[fault("callback-late", word="Success", times=1, seconds=LATE)]),
+        "exit code 0", "done", {SILENCE}, [("Success", "callback-late", "TaskTimedOut")], 0,
     ),
     "failure lost": Passing(
-        Case(harms=[STOPPED], trouble=words(Word("Failure", "lost"))),
-        "exit code 75", "again", {SILENCE}, [("Failure", "lost"), ("Success", "once", "")],
+        Case(harms=[STOPPED], faults=[fault("callback-lost", word="Failure", times=1)]),
+        "exit code 75", "again", {SILENCE}, [("Failure", "callback-lost")], 1,
     ),
     "failure said twice": Passing(
-        Case(harms=[STOPPED], trouble=words(Word("Failure", "twice"))),
-        "exit code 75", "again", {ERROR}, [("Failure", "twice", "", "TaskTimedOut"), ("Success", "once", "")],
+        Case(harms=[STOPPED], faults=[fault("callback-twice", word="Failure", times=1)]),
+        "exit code 75", "again", {ERROR}, [("Failure", "callback-twice", "", "TaskTimedOut")], 1,
     ),
     "failure late": Passing(
-        Case(harms=[STOPPED], trouble=words(Word("Failure", "late"))),
-        "exit code 75", "again", {SILENCE},
-        [("Failure", "late"), ("Failure", "delivered", "TaskTimedOut"), ("Success", "once", "")],
+        Case(harms=[STOPPED], faults=[fault("callback-late", word="Failure", times=1, seconds=LATE)]),
+        "exit code 75", "again", {SILENCE}, [("Failure", "callback-late", "TaskTimedOut")], 1,
     ),
 }  # fmt: skip
+# At the last of them all is reported, and the silence costs no launch.
+KILLED_AT = ("opened", "taken", "reading", "written", "checkpointed", "finishing", "closing")
+PASSING |= {
+    f"killed when {point}": Passing(
+        Case(harms=[harm(1, point, POINTS[point])]),
+        "exit code 137",
+        "done" if point in ALL_REPORTED else "again",
+        {SILENCE},
+    )
+    for point in KILLED_AT
+}
 LASTING = {
     "frozen": (harm("every", "writing", do="freeze"), 2, PartitionStatus.STUCK, "NoProgress", SILENCE),
     "killed": (harm("every", "writing"), 2, PartitionStatus.STUCK, "NoProgress", "exit code 137"),
@@ -86,12 +100,12 @@ LASTING = {
 }  # fmt: skip
 
 
-NEVER = (None, 2, PartitionStatus.FAILED, "NeverStarted", SILENCE)
+NEVER = (None, 2, PartitionStatus.FAILED, "NeverStarted", NOT_PULLED)
 
 
 def test_silence_is_found_out_and_costs_no_record(rig: Rig, subtests: pytest.Subtests) -> None:
     lasting = [Case(f"always {name}", harms=[one]) for name, (one, *_) in LASTING.items()]
-    never = Case("an image that can never be pulled", trouble=NEVER_PULLED)
+    never = Case("an image that can never be pulled", faults=[NEVER_PULLED])
     passing = [one.case.named(name) for name, one in PASSING.items()]
     cases = [replace(case, job="rows-callback") for case in [*lasting, never, *passing]]
     for case, run in together(rig, cases, at_once=len(cases)):
@@ -104,16 +118,24 @@ def test_silence_is_found_out_and_costs_no_record(rig: Rig, subtests: pytest.Sub
 
 def assert_passed(rig: Rig, run: Begun, expected: Passing) -> None:
     """Exact, and told in audit and history; a word that comes after the end changes nothing."""
-    rig.words.deliver(run.run_id)
+    struck = rig.words(run.run_id)
     assert_exact(rig, run)
     launches = list(rig.launches(run.run_id).values())
     assert expected.how in launches[0][0]
     assert expected.answer == launches[0][1]
     assert "done" == launches[-1][1]
     assert expected.errors == {error for error, _ in rig.failures(run.run_id)}
-    if expected.said is not None:
-        said = [(one.kind, one.how, *one.answer) for one in rig.words.said(run.run_id)]
-        assert sorted(expected.said) == sorted(said)
+    if expected.struck is not None:
+        assert expected.struck == [(one.what, one.fault, *one.answers) for one in struck]
+        assert expected.taken == len(taken(rig, run))
+
+
+def taken(rig: Rig, run: Begun) -> list[dict[str, Any]]:
+    """The words of success that the machine took from tasks."""
+    told = [
+        one["taskSucceededEventDetails"] for one in rig.history(run.run_id) if one["type"] == "TaskSucceeded"
+    ]
+    return [one for one in told if one["resourceType"] == "ecs"]
 
 
 def assert_lasted(

@@ -16,17 +16,14 @@ pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_stack_that_is_ended_at_work_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+def test_a_stack_that_is_ended_at_work_leaves_nothing(folder: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "tests.e2e.at_work"]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as up:
         assert up.stdout is not None
         assert "at work\n" == up.stdout.readline()
-        assert 2 <= sum("trueup" in " ".join(one.cmdline()) for one in started_by(tmp_path))
+        assert 2 <= sum("trueup" in " ".join(one.cmdline()) for one in started_by(folder))
         up.send_signal(number)
     assert -number == up.returncode
-    assert nothing_is_left(tmp_path, seconds=30)
+    assert nothing_is_left(folder, seconds=30)

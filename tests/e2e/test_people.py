@@ -17,10 +17,13 @@ import pytest
 
 from trueup.cli import main
 from trueup.local.flights import days
+from trueup.local.people import keys_of, local_user
 from trueup.local.stack import Stack
 from trueup.local.stores import put_days
 from trueup.local.targets import FLIGHTS_BUCKET
 from trueup.model.report import Report
+
+from .watching import tasks_of, wait_until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -34,11 +37,9 @@ def as_ann(up: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     iam = up.client("iam")
     iam.create_user(UserName="ann")
     key = iam.create_access_key(UserName="ann")["AccessKey"]
-    for name, value in up.environment().items():
-        monkeypatch.setenv(name, value)
+    _local_tools(up, monkeypatch)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", key["AccessKeyId"])
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key["SecretAccessKey"])
-    monkeypatch.setenv("TRUEUP_API", up.api)
     yield
     iam.delete_access_key(UserName="ann", AccessKeyId=key["AccessKeyId"])
     iam.delete_user(UserName="ann")
@@ -69,6 +70,64 @@ def test_a_run_from_the_command_line_to_its_report(
     assert "arn:aws:iam::000000000000:user/ann" == trail[0]["who"]
     assert run_id in {one["runId"] for one in last_line(capsys, "status")["runs"]}
     assert "steps" in {one["name"] for one in last_line(capsys, "jobs")["jobs"]}
+
+
+def _local_tools(up: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `trueup up` prints, in the environment."""
+    for name, value in {**up.environment(), "TRUEUP_API": up.api}.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_who_calls_is_the_local_user_or_whom_they_name(
+    up: Stack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _local_tools(up, monkeypatch)
+    runs = [last_line(capsys, "start", "steps", "--keys", "a", "--wait")]
+    runs += [last_line(capsys, "start", "steps", "--keys", "a", "--wait", "--as", "bob") for _ in range(2)]
+    monkeypatch.setenv("TRUEUP_AS", "carol")
+    runs.append(last_line(capsys, "start", "steps", "--keys", "a", "--wait"))
+    people = [f"arn:aws:iam::000000000000:user/{name}" for name in (local_user(), "bob", "bob", "carol")]
+    trails = [last_line(capsys, "audit", one["run"]["runId"])["entries"] for one in runs]
+    assert people == [one["run"]["requester"] for one in runs]
+    assert people == [trail[0]["who"] for trail in trails]
+    assert 0 == main(["audit", runs[1]["run"]["runId"]])
+    assert "user/bob" in capsys.readouterr().out
+
+
+def test_what_tasks_wrote_can_be_read_when_they_are_dead(
+    up: Stack, as_ann: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_id = last_line(capsys, "start", "steps", "--keys", "a,b", "--wait")["run"]["runId"]
+    written = {task["taskArn"]: _written(up, task["taskArn"]) for task in tasks_of(up, run_id)}
+    assert all(written.values())
+    wait_until(lambda: written == {task: _logged(up, task) for task in written})
+    for partition in ("item=a", "item=b"):
+        lines = last_line(capsys, "logs", run_id, "--partition", partition)["lines"]
+        assert [line["message"] for line in lines] in written.values()
+        assert 0 == main(["logs", run_id, "--partition", partition])
+        assert lines[0]["message"] in capsys.readouterr().out
+
+
+def _written(up: Stack, task: str) -> list[str]:
+    return [line for line in up.ecs.log(task).splitlines() if line]
+
+
+def _logged(up: Stack, task: str) -> list[str]:
+    """What CloudWatch Logs has of a task, by the name that its stream has on AWS."""
+    found = up.client("logs").get_log_events(
+        logGroupName="/trueup/trueup/tasks",
+        logStreamName=f"steps-write/job/{task.rpartition('/')[2]}",
+        startFromHead=True,
+    )
+    return [event["message"] for event in found["events"]]
+
+
+def test_people_of_a_stack_keep_their_keys(up: Stack) -> None:
+    one = keys_of("dora", up.client)
+    assert one == keys_of("dora", up.client)
+    assert [one[0]] == [
+        key["AccessKeyId"] for key in up.client("iam").list_access_keys(UserName="dora")["AccessKeyMetadata"]
+    ]
 
 
 def test_the_commands_of_the_readme_work(up: Stack, as_ann: None, capsys: pytest.CaptureFixture[str]) -> None:

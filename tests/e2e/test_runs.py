@@ -8,17 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from trueup.errors import TrueupError
-from trueup.local.ecs import Fate
+from trueup.local.faults import fault
 from trueup.model.states import PartitionStatus, Phase, RunStatus
 
 from .numbered import TARGET, assert_exact, assert_failed, assert_table
 from .rig import AT, Begun, Case, Rig, Window, harm, window
-from .trouble import Trouble
 from .watching import ended, tasks_of, wait_until
 
 pytestmark = pytest.mark.timeout(600)
 # Its first launch is in its cold start until it is stopped, which costs nothing.
-WAITING = Case(trouble=Trouble(fates={1: Fate(cold_start=3600)}))
+WAITING = Case(faults=[fault("cold-start", seconds=3600, launches=[1])])
 
 
 def test_one_poisoned_partition_among_forty_fails_alone(rig: Rig) -> None:

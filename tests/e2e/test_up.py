@@ -1,12 +1,17 @@
-"""`trueup up`: says where it is, and leaves nothing behind."""
+"""`trueup up`: says where it is, and leaves nothing behind.
+
+More seeds: `SEEDS=50 pytest tests/e2e/test_up.py -k starts`.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +19,8 @@ import pytest
 from .watching import begin, nothing_is_left, started_by
 
 pytestmark = pytest.mark.timeout(300)
+
+SEEDS = int(os.environ.get("SEEDS", "3"))
 
 LOOK = """
 import boto3
@@ -27,18 +34,53 @@ print(boto3.client("lambda").get_function(FunctionName="trueup-start")["Configur
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
 )
-def test_a_stack_that_is_stopped_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+def test_a_stack_that_is_stopped_leaves_nothing(folder: Path, number: signal.Signals, code: int) -> None:
     with begin("up", "--json") as up:
         assert up.stdout is not None
         told = json.loads(up.stdout.readline())
         assert {"trueup-start", "trueup-accept"} <= set(told["functions"])
-        assert started_by(tmp_path)
+        assert started_by(folder)
         up.send_signal(number)
     assert code == up.returncode
-    assert nothing_is_left(tmp_path, seconds=0 if number is not signal.SIGKILL else 20)
+    assert nothing_is_left(folder, seconds=0 if number is not signal.SIGKILL else 20)
+
+
+@pytest.fixture(scope="module")
+def start_seconds(tmp_path_factory: pytest.TempPathFactory) -> float:
+    """How long a start takes here and now."""
+    begun = time.monotonic()
+    with begin("up", "--json") as up:
+        assert up.stdout is not None
+        assert up.stdout.readline()
+        up.send_signal(signal.SIGINT)
+    return time.monotonic() - begun
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_stack_that_is_stopped_while_it_starts_leaves_nothing(
+    folder: Path, start_seconds: float, number: signal.Signals, seed: int
+) -> None:
+    rng = random.Random(f"{seed} {number}")
+    with begin("up") as up:
+        # More often early: guards, copies and initdb are begun then.
+        time.sleep(rng.uniform(0, 1) ** 2 * start_seconds)
+        up.send_signal(number)
+    assert nothing_is_left(folder, seconds=20)
+
+
+@pytest.mark.parametrize(("name", "program"), [("MiniStack", "hypercorn"), ("PostgreSQL", "bin/postgres")])
+def test_a_server_that_dies_is_named_and_ends_the_stack(folder: Path, name: str, program: str) -> None:
+    with begin("up", "--json", stderr=subprocess.PIPE) as up:
+        assert up.stdout is not None
+        assert up.stdout.readline()
+        first, *_ = [one for one in started_by(folder) if any(program in word for word in one.cmdline())]
+        first.kill()
+        _, told = up.communicate(timeout=60)
+    assert f"{name} ended with exit code 137, and the stack with it. The end of its log:" in told
+    assert "Start the stack again" in told
+    assert 1 == up.returncode
+    assert nothing_is_left(folder)
 
 
 def test_its_lines_point_every_tool_at_the_stack(tmp_path: Path) -> None:

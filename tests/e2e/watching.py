@@ -58,11 +58,12 @@ def tasks_of(up: Stack, run_id: str) -> list[dict[str, Any]]:
 
 
 def started_by(folder: Path) -> list[psutil.Process]:
-    """The processes that were started for temporary files in a folder."""
+    """The processes that were started for temporary files in a folder, or for something in it."""
     found = []
     for process in psutil.process_iter():
         try:
-            if str(folder) in {process.environ().get("TMPDIR"), process.environ().get("HOME")}:
+            places = [process.environ().get(name, "") for name in ("TMPDIR", "HOME")]
+            if any(str(folder) in word for word in [*places, *process.cmdline()]):
                 found.append(process)
         except psutil.Error:
             continue
@@ -79,8 +80,8 @@ def nothing_is_left(folder: Path, seconds: float = 0.0) -> bool:
     return True
 
 
-def begin(*words: str) -> subprocess.Popen[str]:
+def begin(*words: str, stderr: int | None = None) -> subprocess.Popen[str]:
     """Start the command line, its output to be read."""
     # Children of a shell's background jobs are started deaf to Ctrl-C, and hand that on.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    return subprocess.Popen([str(TRUEUP), *words], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([str(TRUEUP), *words], stdout=subprocess.PIPE, stderr=stderr, text=True)

@@ -10,7 +10,7 @@ import boto3
 import psycopg
 from psycopg import sql
 
-from trueup import Backfill, Outcome, Reject, Skip
+from trueup import Backfill, Outcome, Reconcile, Reject, Skip
 from trueup.jobfile import load
 from trueup.loading import load_class
 from trueup.local.packaging import project
@@ -105,8 +105,10 @@ TRAITS: dict[tuple[str, str], type] = {
 }
 
 
-def class_of(job: str, traits: Sequence[str], points: Any) -> type[Backfill]:
-    """The job's class under its traits, the first one outermost."""
+def class_of(job: str, traits: Sequence[str], points: Any) -> type[Backfill] | type[Reconcile]:
+    """The job's class under its traits, the first one outermost. `reconcile` needs none of its own."""
+    if job == "reconcile":
+        return Reconcile
     folder = project() / "containers" / job
     plain = load_class(load(folder / "job.yaml"), folder)
     return type("Job", (*(TRAITS[job, trait] for trait in traits), plain), {"points": points})

@@ -3,7 +3,7 @@
 The points: `begun` is passed before anything else; `registered`, `taken`, `written`, `advanced`, `reported`
 and `stored` are the loop's own steps; `write` is passed right before the author's write is called, `sending`
 right before a transaction of rows goes out to DynamoDB, `rejects` when rejects are stored and the checkpoint
-that names them is not.
+that names them is not, `findings` the like for what a comparison found.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from jobs import class_of
 
 from trueup.artifacts import Artifacts
 from trueup.artifacts.s3 import S3Store
+from trueup.compare import merge
 from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable
 from trueup.local.stores import BUCKET, TABLE
 from trueup.model.plan import CodeIdentity, TaskOrder
-from trueup.worker import Identity, Tools, Worker
+from trueup.worker import Identity, Tools, Worker, confirming
 
 
 class Points:
@@ -51,6 +52,12 @@ class Rejecting(S3Store):
         super().put(key, data)
         if "/rejects/" in key and "/part-" in key:
             self.points.passed("rejects")
+
+    def put_once(self, key: str, data: bytes) -> None:
+        """Store, then pass the point."""
+        super().put_once(key, data)
+        if "/findings/" in key and "/findings-" in key:
+            self.points.passed("findings")
 
 
 CLIENTS: dict[str, Any] = {}
@@ -87,11 +94,18 @@ def work(spec: dict[str, Any]) -> int:
     CLIENTS["dynamodb"].meta.events.register(
         "before-send.dynamodb.TransactWriteItems", lambda **_: points.passed("sending")
     )
+    if spec["job"] == "reconcile":
+        _in_small_steps()
     job = class_of(spec["job"], spec["traits"], points)
     worker = Worker(job, TaskOrder.model_validate(spec["order"]), _tools(spec, points))
     for step in worker.steps():
         points.passed(step.name)
     return worker.exit
+
+
+def _in_small_steps() -> None:
+    """Several checkpoints of a few findings: what the comparer makes of thousands."""
+    merge.FINDINGS_A_STEP, confirming.AT_ONCE = 5, 4
 
 
 def _tools(spec: dict[str, Any], points: Points) -> Tools:

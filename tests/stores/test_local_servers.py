@@ -23,7 +23,7 @@ from botocore.exceptions import ClientError
 from trueup.errors import LocalStackError
 from trueup.local.aws import client, ministack
 from trueup.local.postgres import postgres
-from trueup.local.process import guarded
+from trueup.local.process import guard
 
 Start = Callable[[], AbstractContextManager[str]]
 servers = pytest.mark.parametrize("start", [ministack, postgres], ids=["ministack", "postgres"])
@@ -237,38 +237,35 @@ time.sleep(99)
 def test_a_server_that_ignores_sigterm_is_killed_with_what_left_its_group(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = Path(tempfile.mkdtemp())
-    with guarded("stubborn", [sys.executable, "-c", STUBBORN], folder=place, env=dict(os.environ)) as server:
-        server.wait_until((place / "ready").exists, seconds=10)
+    with guard("tu-") as under:
+        server = under.serve("stubborn", [sys.executable, "-c", STUBBORN], env=os.environ)
+        server.wait_until((under.folder / "ready").exists, seconds=10)
         processes = descendants()
     assert 3 == len(processes)
     assert [] == still_alive(processes)
 
 
 def test_a_server_that_ends_early_is_named_with_the_end_of_its_log() -> None:
-    place = Path(tempfile.mkdtemp())
     program = [sys.executable, "-c", "import sys; sys.exit('no room left')"]
     with (
         pytest.raises(LocalStackError, match=r"Picky ended with exit code 1 .*(?s:.)*no room left"),
-        guarded("Picky", program, folder=place, env={}) as server,
+        guard("tu-") as under,
     ):
-        server.wait_until(lambda: False, seconds=10)
+        under.serve("Picky", program, env={}).wait_until(lambda: False, seconds=10)
 
 
 def test_a_server_that_never_gets_ready_is_given_up(folder: Path) -> None:
-    place = Path(tempfile.mkdtemp())
     program = [sys.executable, "-c", "import time; time.sleep(99)"]
     with (
         pytest.raises(LocalStackError, match=r"Slow was not ready within 0\.2 seconds"),
-        guarded("Slow", program, folder=place, env={}) as server,
+        guard("tu-") as under,
     ):
-        server.wait_until(lambda: False, seconds=0.2)
+        under.serve("Slow", program, env={}).wait_until(lambda: False, seconds=0.2)
 
 
 def test_a_program_that_is_not_there_is_named_with_what_the_system_says() -> None:
-    place = Path(tempfile.mkdtemp())
     with (
         pytest.raises(LocalStackError, match=r"(?s)Absent ended .*No such file"),
-        guarded("Absent", ["/nonexistent"], folder=place, env={}) as server,
+        guard("tu-") as under,
     ):
-        server.wait_until(lambda: False, seconds=10)
+        under.serve("Absent", ["/nonexistent"], env={}).wait_until(lambda: False, seconds=10)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -18,34 +14,23 @@ from trueup.compare import (
     Finding,
     Kind,
     Layout,
-    Source,
     Span,
     State,
     Summary,
     Verdict,
-    examine,
     look_again,
     plan,
 )
 from trueup.errors import SourceError
 from trueup.local.postgres import postgres
-from trueup.local.stores import BUCKET
-from trueup.model.reconcile import Column, ColumnType, ObjectsSource, Reconciliation, Side
-from trueup.sources.dynamodb_export import DynamoExport
+from trueup.model.reconcile import Column, ColumnType, Side
+from trueup.model.reconcile_job import Reconciliation
 from trueup.sources.dynamodb_rows import DynamoRows
-from trueup.sources.objects import ObjectRows, S3Bucket
 from trueup.sources.postgres_columns import described
 from trueup.sources.postgres_rows import PostgresRows
 
+from .reconcile_cases import job, look
 from .test_sources import unique
-
-COLUMNS: dict[str, Any] = {"id": "integer", "status": "text", "amount": "decimal"}
-
-
-def job(columns: dict[str, Any] | None = None, **more: Any) -> Reconciliation:
-    table = {"kind": "postgres", "table": "t"}
-    base = {"name": "cases", "kind": "reconcile", "truth": table, "target": table, "key": ["id"]}
-    return Reconciliation.model_validate({**base, "columns": columns or COLUMNS, **more})
 
 
 @pytest.fixture(scope="session")
@@ -73,11 +58,6 @@ def rows_of(dsn: str, name: str, side: Side, of: Reconciliation, where: str = ""
     layout = layouts.truth if side is Side.TRUTH else layouts.target
     assert layout is not None
     return PostgresRows(dsn, name, layout, side, where)
-
-
-def look(of: Reconciliation, truth: Source, target: Source) -> tuple[Summary, list[Finding]]:
-    findings: list[Finding] = []
-    return examine(of, truth, target, findings.append), findings
 
 
 def compared(
@@ -347,102 +327,3 @@ def test_a_second_look_tells_what_was_in_flight(dsn: str, db: psycopg.Connection
 
 
 # Exports and files.
-
-
-def jsonl(client: Any, data: bytes, suffix: str = ".jsonl", **more: Any) -> ObjectRows:
-    prefix = unique() + "/"
-    client.put_object(Bucket=BUCKET, Key=f"{prefix}part{suffix}", Body=data)
-    spec = ObjectsSource(kind="objects", location=f"s3://{BUCKET}/{prefix}", format="jsonl", **more)
-    return ObjectRows(S3Bucket(client, BUCKET), prefix, spec, plan(job()).truth, Side.TARGET)
-
-
-GOOD = b"".join(json.dumps({"id": n, "status": "s", "amount": "1.10"}).encode() + b"\n" for n in range(2_000))
-
-
-def test_a_truncated_gzip_is_an_error_that_names_it(moto_clients: dict[str, Any]) -> None:
-    s3 = moto_clients["s3"]
-    whole, cut = jsonl(s3, GOOD), jsonl(s3, gzip.compress(GOOD)[:-20], ".jsonl.gz")
-    summary, _ = look(job(), whole, cut)
-
-    assert Verdict.ERROR is summary.judgement.verdict
-    assert "part.jsonl.gz is truncated" in summary.judgement.reasons[0]
-
-
-def test_a_line_that_is_cut_off_is_a_finding_that_names_it(moto_clients: dict[str, Any]) -> None:
-    s3 = moto_clients["s3"]
-    summary, findings = look(job(), jsonl(s3, GOOD), jsonl(s3, GOOD[:-10]))
-
-    assert Verdict.INCOMPLETE is summary.judgement.verdict
-    assert any("part.jsonl:2000: no JSON" in one.detail and "truncated?" in one.detail for one in findings)
-    assert 1 == summary.counts.missing == summary.counts.target_unkeyed
-
-
-def test_fewer_records_than_declared_are_an_error(moto_clients: dict[str, Any]) -> None:
-    s3 = moto_clients["s3"]
-    summary, _ = look(job(), jsonl(s3, GOOD), jsonl(s3, GOOD, records=2_001))
-
-    assert Verdict.ERROR is summary.judgement.verdict
-    assert "has 2000 rows, and 2001 are declared" in summary.judgement.reasons[0]
-
-
-def test_an_order_that_is_declared_and_not_there_is_a_finding(moto_clients: dict[str, Any]) -> None:
-    s3 = moto_clients["s3"]
-    lines = GOOD.splitlines(keepends=True)
-    lines[7], lines[8] = lines[8], lines[7]
-    unordered = b"".join(lines)
-    summary, findings = look(job(), jsonl(s3, unordered, ordered=True), jsonl(s3, unordered, ordered=True))
-    assert Verdict.INCOMPLETE is summary.judgement.verdict
-    assert [(Kind.UNSORTED, ("7",), Side.TRUTH)] == [(one.kind, one.key, one.side) for one in findings]
-    assert Verdict.CLEAN is look(job(), jsonl(s3, unordered), jsonl(s3, GOOD))[0].judgement.verdict
-
-
-def export(client: Any, change: dict[str, Any]) -> DynamoExport:
-    prefix = f"{unique()}/AWSDynamoDB/01"
-    item = {"Item": {"id": {"N": "1"}, "status": {"S": "a"}, "amount": {"N": "1"}}}
-    data = gzip.compress(json.dumps(item).encode() + b"\n")
-    summary = {
-        "exportTime": "2026-07-06T01:00:00.000Z",
-        "itemCount": 1,
-        "outputFormat": "DYNAMODB_JSON",
-        "exportType": "FULL_EXPORT",
-    }
-    entry = {"itemCount": 1, "dataFileS3Key": f"{prefix}/data/a.json.gz"}
-    for name, part in (("manifest-summary.json", summary), ("manifest-files.json", entry)):
-        part |= {key: value for key, value in change.items() if key in part or key == "md5Checksum"}
-        client.put_object(Bucket=BUCKET, Key=f"{prefix}/{name}", Body=json.dumps(part).encode() + b"\n")
-    client.put_object(Bucket=BUCKET, Key=f"{prefix}/data/a.json.gz", Body=data)
-    return DynamoExport(S3Bucket(client, BUCKET), prefix, plan(job()).truth, Side.TARGET)
-
-
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        ({"itemCount": 2}, "has 1 items, and the manifest says 2"),
-        ({"md5Checksum": base64.b64encode(b"x" * 16).decode()}, "has MD5 .* and the manifest says"),
-        ({"outputFormat": "ION"}, "is no full export in DynamoDB JSON"),
-        ({"exportType": "INCREMENTAL_EXPORT"}, "is no full export in DynamoDB JSON"),
-        ({"dataFileS3Key": "elsewhere/AWSDynamoDB/01/data/none.json.gz"}, "none.json.gz cannot be read"),
-    ],
-)
-def test_an_export_that_is_not_whole_is_an_error(
-    moto_clients: dict[str, Any], change: dict[str, Any], what: str
-) -> None:
-    with pytest.raises(SourceError, match=what):
-        list(export(moto_clients["s3"], change).scan(Span()).blocks)
-
-
-def test_an_export_is_of_its_own_time(moto_clients: dict[str, Any]) -> None:
-    source = export(moto_clients["s3"], {})
-    taken = datetime(2026, 7, 6, 1, tzinfo=UTC)
-    assert taken == source.scan(Span(), as_of=taken).as_of
-    with pytest.raises(SourceError, match="is of 2026-07-06T01:00:00Z, and what is compared is of"):
-        source.scan(Span(), as_of=datetime(2026, 7, 6, 2, tzinfo=UTC))
-
-
-def test_csv_without_a_column_is_an_error_that_names_it(moto_clients: dict[str, Any]) -> None:
-    prefix = unique() + "/"
-    moto_clients["s3"].put_object(Bucket=BUCKET, Key=prefix + "a.csv", Body=b"id,status\n1,a\n")
-    spec = ObjectsSource(kind="objects", location=f"s3://{BUCKET}/{prefix}", format="csv")
-    source = ObjectRows(S3Bucket(moto_clients["s3"], BUCKET), prefix, spec, plan(job()).truth, Side.TRUTH)
-    with pytest.raises(SourceError, match="has no column amount; it has id, status"):
-        list(source.scan(Span()).blocks)

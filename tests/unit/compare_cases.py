@@ -138,3 +138,13 @@ def found(findings: Iterable[Finding], layout: Layout) -> dict[tuple[Any, ...], 
         assert key not in by_key
         by_key[key] = finding.kind
     return by_key
+
+
+def column(kind: str, **more: Any) -> Column:
+    """A column `v` of a type."""
+    return Column.model_validate({"name": "v", "type": kind, **more})
+
+
+def layout(kind: str, **more: Any) -> Layout:
+    """An integer key, and a column `v` of a type."""
+    return Layout((Column(name="id", type=ColumnType.INTEGER),), (column(kind, **more),))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,19 +24,22 @@ from trueup.handling.settle import Settling
 from trueup.handling.start import Starting
 from trueup.handling.sweep import Sweeping
 from trueup.handling.tasks import Tasks
+from trueup.jobs import Reconcile
 from trueup.ledger import Ledger
 from trueup.model.gate import Gate
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Run
 from trueup.model.naming import NamingOrder
-from trueup.model.plan import CodeIdentity, TaskOrder
+from trueup.model.plan import CodeIdentity, Slice, TaskOrder
 from trueup.naming import Naming
 from trueup.platform import OVER, Ended, TaskState
 from trueup.reporting import Reports
+from trueup.reporting.comparison import Comparisons
 from trueup.settling import Settlement
 from trueup.starting import Starter
 from trueup.testing import ManualClock
-from trueup.worker import Control, Exit, Identity, Tools, Worker
+from trueup.testing.rows import rows_opener
+from trueup.worker import Control, Exit, Identity, Step, Tools, Worker
 from trueup.worker.naming import name_partitions
 
 from .worker_cases import Died, FailingTable, Numbers
@@ -58,14 +61,17 @@ class FakeTask:
     order: TaskOrder
     worker: Worker
     control: Control
-    loop: Iterator[Any]
+    loop: Iterator[Step]
     stuck: bool = False
     killing: int = 0
     ended: Ended | None = None
+    at: Step | None = None
 
     def step(self) -> None:
         """To its next point, or out."""
-        if self.ended is None and next(self.loop, None) is None:
+        if self.ended is None and (reached := next(self.loop, None)) is not None:
+            self.at = reached
+        elif self.ended is None:
             self.end(Ended(exit_code=self.worker.exit, stop_code="EssentialContainerExited"))
 
     def end(self, ended: Ended) -> None:
@@ -83,6 +89,11 @@ class FakeEcs:
         self.forgotten: set[str] = set()
         self.stops: list[tuple[str, str]] = []
         self.families = {"trueup-numbers-read": READ, "trueup-numbers-write": WRITE}
+
+    def endings_of(self, run_id: str, job: str, launch: int) -> list[Ended]:
+        started = [task for arn, task in self.tasks.items() if arn not in self.forgotten | self.unlisted]
+        wanted = [task for task in started if (task.order.run_id, task.order.launch) == (run_id, launch)]
+        return [task.ended for task in wanted if task.ended is not None]
 
     def latest(self, family: str) -> CodeIdentity:
         return self.families[family]
@@ -177,10 +188,19 @@ class FakePeople:
 
 
 class World:
-    """Stores, fakes and handlers. `job` works what `job_file` declares."""
+    """Stores, fakes and handlers. `job` works what `job_file` declares; `rows` are those of a comparison."""
 
-    def __init__(self, job: type[Numbers], job_file: JobFile, *, table: FailingTable | None = None) -> None:
+    def __init__(
+        self,
+        job: type[Numbers] | type[Reconcile],
+        job_file: AnyJob,
+        *,
+        table: FailingTable | None = None,
+        rows: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    ) -> None:
         self.job = job
+        self.rows = rows
+        self.pauses: list[int] = []
         self.table = table or FailingTable()
         self.clock = ManualClock()
         self.ledger = Ledger(self.table, self.clock)
@@ -188,11 +208,18 @@ class World:
         self.ecs, self.steps = FakeEcs(), FakeSteps()
         self.jobs = {job_file.name: job_file}
         self.launches = 0
+        # What was done to whom, by launch: for tests that count for themselves.
+        self.slices: dict[int, Slice] = {}
+        self.heard: dict[int, dict[str, Any]] = {}
+        self.judged: set[int] = set()
+        self.dispatches = 0
         starter = Starter(self.ledger, self.artifacts, self.clock, random.Random(0))
         self.acceptance = Acceptance(self.ledger, self.artifacts, self.ecs, self.clock)
         self.reports = Reports(self.ledger, self.artifacts)
-        settlement = Settlement(self.ledger, self.artifacts, self.acceptance, self.reports.of)
-        self.start = Starting(self.ledger, starter, self.steps, self.jobs)
+        verdict = Comparisons(self.ledger, self.artifacts).verdict
+        settlement = Settlement(self.ledger, self.artifacts, self.acceptance, self.reports.of, verdict)
+        machines = {"backfill": self.steps, "reconcile": self.steps}
+        self.start = Starting(self.ledger, starter, machines, self.jobs)
         naming = Naming(self.ledger, self.artifacts)
         tasks = Tasks({"AwsvpcConfiguration": {}})
         self.plan = Planning(
@@ -202,9 +229,12 @@ class World:
         self.people = FakePeople()
         self.gating = Gating(self.ledger, self.artifacts, self.clock, self.people)
         self.ask_people = Asking(self.ledger, self.people, self.people)
-        self.settle = Settling(self.ledger, self.artifacts, settlement, starter, tasks, self.gating)
-        self.close = Closing(self.ledger, settlement, self.steps)
-        self.sweep = Sweeping(self.ledger, settlement, self.steps, self.close, self.gating)
+        self.there: set[str] = set()
+        self.settle = Settling(
+            self.ledger, self.artifacts, settlement, starter, tasks, self.gating, self.there.__contains__
+        )
+        self.close = Closing(self.ledger, settlement, machines)
+        self.sweep = Sweeping(self.ledger, settlement, machines, self.close, self.gating)
 
     # What a test does.
 
@@ -284,7 +314,9 @@ class World:
             execution.status = "SUCCEEDED" if told["do"] == "end" else "FAILED"
         elif told["do"] == "work" and not execution.working:
             execution.children, execution.working = self._children(told["input"]), True
+            self.dispatches += 1
         elif told["do"] != "work" or all(child.at == "over" for child in execution.children):
+            self.clock.sleep(told.get("seconds", 0))  # what a reconciliation waits for
             execution.told = self.settle.handle({**execution.data, "at": told["at"]})
             execution.working = False
 
@@ -357,16 +389,24 @@ class World:
         child.data["number"], child.at = {"launch": number, "launchedAt": asked_at}, "run"
 
     def _accept(self, child: Child) -> None:
-        child.answer = self.accept.handle(child.data)["answer"]
+        accepted = self.accept.handle(child.data)
+        child.answer = accepted["answer"]
+        if child.answer != "stopping":
+            self.judged.add(child.data["number"]["launch"])
+        if child.answer == "again" and self.rows is not None:  # a second look has to wait for its lag
+            self.pauses.append(accepted["seconds"])
+            self.clock.sleep(accepted["seconds"])
         child.at = {"again": "take", "stopping": "accept"}.get(child.answer, "over")
 
     def hear(self, child: Child, left: dict[str, Any]) -> None:
         """The state of the launch is left, with an answer or an error."""
         child.data["ended"], child.at, child.task = left, "accept", None
+        self.heard[child.data["number"]["launch"]] = left
 
     def launch(self, child: Child, *, code: CodeIdentity | None = None) -> FakeTask:
         """RunTask: a task that has yet to register."""
         order = TaskOrder.model_validate({**child.data["order"], **child.data["number"]})
+        self.slices[order.launch] = order.slice
         arn, control = self._arn(), Control()
         code = code or (READ if "read" in child.data["task"]["definition"] else WRITE)
         worker = Worker(self.job, order, self._tools(arn, control, code))
@@ -386,6 +426,7 @@ class World:
             clock=self.clock,
             control=control,
             rng=random.Random(0),
+            sources=None if self.rows is None else rows_opener(self.rows),
             checkpoint_seconds=0,
         )
 

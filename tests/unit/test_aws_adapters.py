@@ -125,6 +125,27 @@ def test_the_tasks_of_a_run_are_found_by_what_they_were_told(ecs: tuple[Ecs, Stu
     assert {"naming": 2, "hangs": 3, "asked": 4} == platform.alive_of("run-1", "job")
 
 
+def test_how_a_launch_ended_is_found_by_what_its_tasks_were_told(ecs: tuple[Ecs, Stubber]) -> None:
+    platform, stub = ecs
+    never_pulled = {"stopCode": "TaskFailedToStart", "stoppedReason": "CannotPullContainerError: not found"}
+    found = [
+        {**ordered("ours", "STOPPED", ("TRUEUP_ORDER", {"runId": "run-1", "launch": 3})), **never_pulled},
+        ordered("alive", "RUNNING", ("TRUEUP_ORDER", {"runId": "run-1", "launch": 3})),
+        ordered("before", "STOPPED", ("TRUEUP_ORDER", {"runId": "run-1", "launch": 2})),
+        ordered("other", "STOPPED", ("TRUEUP_ORDER", {"runId": "run-2", "launch": 3})),
+    ]
+    for mode, wanted in product(("read", "write"), ("RUNNING", "STOPPED")):
+        asked = {"cluster": "trueup", "family": f"stack-job-{mode}", "desiredStatus": wanted}
+        page = found if (mode, wanted) == ("write", "STOPPED") else []
+        arns = [task["taskArn"] for task in page]
+        stub.add_response("list_tasks", {"taskArns": arns}, asked)
+        if page:
+            stub.add_response("describe_tasks", {"tasks": page}, {"cluster": "trueup", "tasks": arns})
+    assert [
+        Ended(stop_code="TaskFailedToStart", reason="CannotPullContainerError: not found")
+    ] == platform.endings_of("run-1", "job", 3)
+
+
 def test_how_a_task_ended_is_what_ecs_says_of_it(ecs: tuple[Ecs, Stubber]) -> None:
     platform, stub = ecs
     ended = described(

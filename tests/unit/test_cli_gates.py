@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trueup.cli import main
+from trueup.cli import COMMANDS, main
 from trueup.model.states import GateStatus, RunStatus
 
 from .api_cases import api_of
@@ -141,3 +143,15 @@ def test_a_rejection_needs_a_reason_and_ends_the_run_with_it(
     assert ("REJECTED", "wrong window") == (gate["status"], gate["comment"])
     told(capsys, "status", run_id, "--watch", "--every", "0", code=4)
     assert "rejected at gate apply: wrong window" == world.run(run_id).reason
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject"])
+def test_the_examples_of_the_commands_work(
+    world: World, run_id: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    be(monkeypatch, "AKIABOB")
+    sha = world.ledger.gates.get(run_id, "apply").sha256[:8]
+    example = COMMANDS[verb].EXAMPLE.replace("3f9a1c07", sha)
+    program, *arguments = shlex.split(re.sub(r"flights-summary-\d{8}T\d{6}Z-[a-z]{4}", run_id, example))
+    assert ("trueup", verb) == (program, arguments[0])
+    told(capsys, *arguments)

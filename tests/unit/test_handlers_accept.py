@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from trueup.errors import LaunchTaken
+from trueup.ledger import Owner
 from trueup.model.states import PartitionStatus, Phase
 from trueup.platform import Ended, TaskState
 
@@ -65,6 +66,79 @@ def test_a_task_that_begins_after_its_launch_is_over_may_not_register() -> None:
     assert task.ended is not None
     assert (75, True) == (task.ended.exit_code, task.worker.is_the_second)
     assert [] == list(here.ledger.tasks.of(task.order.run_id))
+
+
+NOT_PULLED = Ended(stop_code="TaskFailedToStart", reason="CannotPullContainerError: no such image")
+NO_ROOM = Ended(stop_code="TaskFailedToStart", reason="RESOURCE:ENI")
+SPOT = Ended(exit_code=137, stop_code="SpotInterruption", reason="Spot")
+
+
+@pytest.mark.parametrize(
+    ("ended", "faults", "how"),
+    [
+        (NOT_PULLED, 1, "CannotPullContainerError: no such image"),
+        (NO_ROOM, 0, "the launch was refused: RESOURCE:ENI"),
+        (SPOT, 0, "SpotInterruption"),
+    ],
+)
+def test_how_a_task_ended_before_it_registered_is_asked_of_the_platform(
+    ended: Ended, faults: int, how: str
+) -> None:
+    here, child, task = launched()
+    task.end(ended)
+    assert "again" == accepted(here, child, SILENCE)
+    counted = [item.faults for item in here.ledger.partitions.all(task.order.run_id, Phase.APPLY)]
+    assert faults == sum(counted)
+    (told,) = [one for one in here.ledger.audit.of(task.order.run_id) if one.verb == "launch-ended"]
+    assert how in told.why
+
+
+def test_a_task_that_never_registered_and_was_stopped_for_it_counts_as_the_silence_before() -> None:
+    here, child, task = launched()
+    task.stuck = True
+    answers = [accepted(here, child, SILENCE) for _ in range(3)]
+    assert ["stopping", "stopping", "again"] == answers
+    (told,) = [one for one in here.ledger.audit.of(task.order.run_id) if one.verb == "launch-ended"]
+    assert "States.Timeout" in told.why
+
+
+def test_called_again_when_its_slice_has_gone_on_a_launch_costs_nothing_more() -> None:
+    here, child, task = launched()
+    steps(task, 2)
+    task.end(Ended(exit_code=137, stop_code="EssentialContainerExited"))
+    here.step_child(child)
+    first = {**child.data}
+    for _ in range(3):  # accept; the next number; the next task
+        here.step_child(child)
+    assert child.task is not None
+    steps(child.task, 2)
+    child.task.end(Ended(exit_code=137, stop_code="EssentialContainerExited"))
+    assert "again" == here.accept.handle(first)["answer"]
+    faults = [item.faults for item in here.ledger.partitions.all(task.order.run_id, Phase.APPLY)]
+    assert [0] == faults
+
+
+def test_what_later_launches_work_on_is_left_alone_by_the_first_word_on_an_earlier_one() -> None:
+    here, child, task = launched()
+    run_id = task.order.run_id
+    steps(task, 2)  # it has taken the first partition
+    for launch in (2, 3):  # of another fan-out: somebody redrove this one
+        owner = Owner(run_id, Phase.APPLY, launch, f"task-{launch}")
+        here.ledger.partitions.take(owner, "item=b")
+    task.end(Ended(exit_code=137, stop_code="EssentialContainerExited"))
+    accepted(here, child, left_by(task.ended or Ended()))
+    found = here.ledger.partitions.get(run_id, Phase.APPLY, "item=b")
+    assert (PartitionStatus.RUNNING, 2, 3) == (found.status, found.takes, found.launch)
+
+
+def test_an_interruption_after_a_take_leaves_no_mark_on_the_next_partition() -> None:
+    here, child, task = launched()
+    while task.at is None or task.at.name != "reported":
+        task.step()
+    task.end(SPOT)
+    assert "again" == accepted(here, child, left_by(SPOT))
+    found = here.ledger.partitions.get(task.order.run_id, Phase.APPLY, "item=b")
+    assert (0, 0) == (found.idle, found.faults)
 
 
 def test_of_two_tasks_for_one_launch_the_second_leaves_and_says_nothing() -> None:

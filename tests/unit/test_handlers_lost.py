@@ -87,3 +87,18 @@ def ends(ledger: Ledger, run_id: str) -> list[str]:
     """What was decided after each launch, in order."""
     told = [entry for entry in ledger.audit.of(run_id) if entry.verb == "launch-ended"]
     return [str(entry.after) for entry in sorted(told, key=lambda entry: entry.subject)]
+
+
+def test_a_run_does_not_end_while_a_task_that_never_registered_is_alive() -> None:
+    here = World(job_of(), job_file())
+    execution, child = begun(here)
+    run_id, task = execution.data["runId"], child.task
+    assert task is not None
+    task.stuck = True
+    here.abort(execution)
+    assert {"did": "stopping"} == here.close.handle(here.event(execution))
+    assert RunStatus.STOPPING is here.run(run_id).status
+    did = [here.swept()["did"][run_id] for _ in range(2)]
+    assert ["stopping", "ended"] == did
+    assert task.ended is not None
+    assert RunStatus.ABORTED is here.run(run_id).status

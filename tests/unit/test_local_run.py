@@ -244,6 +244,17 @@ def test_a_read_that_comes_back_to_a_cursor_is_found(first: str) -> None:
         check_reading(job_of(read=read)(), Partition(partition_id="item=a"))
 
 
+def test_a_read_with_an_empty_batch_after_its_end_is_found() -> None:
+    def read(self: Numbers, part: Any, after: str | None) -> Iterator[Batch]:
+        if after is None:
+            yield Batch([1], "v1:end")
+        elif after == "v1:end":
+            yield Batch([], "v1:very end")
+
+    with pytest.raises(AssertionError, match="item=a: after its end cursor 'v1:end' read still yields"):
+        check_reading(job_of(read=read)(), Partition(partition_id="item=a"))
+
+
 def test_a_transform_that_is_not_pure_is_found() -> None:
     counter = iter(range(1000))
     job = job_of(transform=lambda self, n: next(counter))

@@ -10,7 +10,8 @@ import yaml
 from pydantic import ValidationError
 
 from trueup.compare import plan
-from trueup.model.reconcile import ColumnType, Reconciliation, Side
+from trueup.model.reconcile import ColumnType, Side
+from trueup.model.reconcile_job import Reconciliation
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "reconcile"
 TABLE = {"kind": "postgres", "table": "t"}
@@ -26,13 +27,13 @@ BASE: dict[str, Any] = {
 
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_samples_are_valid(path: Path) -> None:
-    job = Reconciliation.model_validate(yaml.safe_load(path.read_text()))
+    job = Reconciliation.of(yaml.safe_load(path.read_text()))
     assert job == Reconciliation.model_validate_json(job.model_dump_json(by_alias=True))
     assert job.key == tuple(column.name for column in plan(job).compared.key)
 
 
 def test_a_column_has_a_name_and_a_reading_on_each_side() -> None:
-    job = Reconciliation.model_validate(
+    job = Reconciliation.of(
         {
             **BASE,
             "columns": {"id": "integer", "v": {"type": "decimal", "target": {"name": "w", "times": "0.01"}}},
@@ -107,5 +108,5 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("change", "what"), WRONG, ids=[what for _, what in WRONG])
 def test_what_is_wrong_is_named_with_what_to_do(change: dict[str, Any], what: str) -> None:
     with pytest.raises(ValidationError) as raised:
-        Reconciliation.model_validate({**BASE, **change})
+        Reconciliation.of({**BASE, **change})
     assert what in str(raised.value)

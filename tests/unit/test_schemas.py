@@ -17,9 +17,10 @@ from pydantic import ValidationError
 
 from trueup.contract import parse
 from trueup.model.base import Value
-from trueup.schemas import FOLDER, MODELS, REPORT_FILE, file_name, published, read, schema
+from trueup.model.reconcile_job import as_lists
+from trueup.schemas import FOLDER, MODELS, REPORT_FILES, file_name, published, read, schema
 from trueup.schemas.__main__ import main
-from trueup.schemas.texts import BEYOND_SCHEMA
+from trueup.schemas.texts import BEYOND_SCHEMA, TITLES
 from trueup.schemas.validator import validator
 
 from .contract_cases import Case, full_entry
@@ -55,6 +56,50 @@ OTHER_PARTITIONS: list[dict[str, Any]] = [
     {"by": "s3-prefix", "key": "file", "prefix": "s3://in/days/", "suffix": ".csv"},
     {"by": "job", "key": "tenant", "empty": "allowed"},
 ]
+RECONCILE: dict[str, Any] = {
+    "name": "cases",
+    "kind": "reconcile",
+    "truth": {"kind": "postgres", "table": "case_status", "dsn": "dsn", "where": "not archived"},
+    "target": {"kind": "dynamodb", "table": "{table}", "segments": 4, "absent": "null"},
+    "key": ["id"],
+    "columns": [
+        {"name": "id", "type": "text"},
+        {
+            "name": "paid",
+            "type": "decimal",
+            "tolerance": "0.01",
+            "target": {"name": "cents", "times": "0.01"},
+        },
+        {"name": "at", "type": "timestamp", "compared": False, "truth": {"zone": "UTC"}},
+        {"name": "note", "type": "text", "truth": {"nulls": ["-"]}},
+    ],
+    "parameters": {"type": "object", "properties": {"table": {"type": "string"}}},
+    "invariant": {"kind": "rows"},
+    "version": "at",
+    "lag": 2.5,
+    "waitFor": {"location": "s3://b/export/manifest-summary.json", "minutes": 5},
+    "looks": 3,
+    "partitions": {"by": "splits", "splits": [["g"], ["p"]], "seconds": 5},
+    "locks": "cases",
+}
+OTHER_RECONCILE: list[dict[str, Any]] = [
+    {"partitions": {"by": "quantiles", "count": 8}},
+    {"truth": {"kind": "dynamodb-export", "location": "s3://b/export", "absent": "kept"}},
+    {"truth": {"kind": "objects", "location": "s3://b/rows", "format": "csv", "delimiter": ";"}},
+    {"invariant": {"kind": "exists", "ways": "truth-in-target"}},
+    {"invariant": {"kind": "aggregates", "figures": {"paid": {"op": "sum", "of": "paid"}}}},
+    {
+        "invariant": {
+            "kind": "derived",
+            "events": [{"name": "seq", "type": "integer"}],
+            "order": ["seq"],
+            "figures": {"paid": {"op": "count"}},
+        },
+        "columns": [{"name": "id", "type": "text"}, {"name": "paid", "type": "integer"}],
+        "version": None,
+    },
+    {"target": None, "invariant": {"kind": "conservation", "sums": ["paid"]}},
+]
 REQUEST: dict[str, Any] = {
     "job": "flights-summary",
     "requestId": "2026-07-06:nightly",
@@ -82,6 +127,8 @@ DOCUMENTS = [
     Document("request", {"job": "j", "requestId": "r", "requester": "ana", "keys": ["a"]}),
     Document("job", JOB),
     *(Document("job", {**SMALL_JOB, "partitions": other}) for other in OTHER_PARTITIONS),
+    Document("reconcile", RECONCILE),
+    *(Document("reconcile", {**RECONCILE, **other}) for other in OTHER_RECONCILE),
 ]
 NAMES = [f"{number}-{document.schema}" for number, document in enumerate(DOCUMENTS)]
 
@@ -183,7 +230,7 @@ def model_accepts(name: str, content: object) -> bool:
     if name == "result":
         return not isinstance(parse(json.dumps(content).encode(), 10**6), list)
     try:
-        read(MODELS[name], content)
+        read(MODELS[name], as_lists(content) if name == "reconcile" else content)  # type: ignore[arg-type]
     except ValidationError as invalid:
         return {"value_error"} == {error["type"] for error in invalid.errors()}
     return True
@@ -202,7 +249,7 @@ def test_a_published_schema_is_valid_names_itself_and_describes_every_field(name
     objects = [part for part in (document, *document.get("$defs", {}).values()) if "properties" in part]
 
     assert f"urn:trueup:schema:{name}:v1" == document["$id"]
-    assert f"trueup {name}" in document["title"]
+    assert TITLES[name] == document["title"]
     assert [] == [
         field for part in objects for field in part["properties"].values() if not field["description"]
     ]
@@ -214,7 +261,7 @@ def test_writing_the_schemas_writes_every_file_and_names_it(
     monkeypatch.setattr("trueup.schemas.__main__.FOLDER", tmp_path)
     main()
 
-    assert {*(file_name(name) for name in MODELS), REPORT_FILE} == {file.name for file in tmp_path.iterdir()}
+    assert {*map(file_name, MODELS), *REPORT_FILES.values()} == {file.name for file in tmp_path.iterdir()}
     assert published("result") == (tmp_path / file_name("result")).read_text(encoding="utf-8")
     assert sorted(map(str, tmp_path.iterdir())) == sorted(capsys.readouterr().out.split())
 

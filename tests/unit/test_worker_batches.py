@@ -90,11 +90,25 @@ def test_skips_are_counted_by_reason() -> None:
     assert {"odd": 2, "even": 1} == work(job, [1, 2, 3]).skipped
 
 
-@pytest.mark.parametrize("result", [None, (n for n in "generator"), map(str, "map"), filter(None, "filter")])
+@pytest.mark.parametrize(
+    "result", [None, (n for n in "generator"), map(str, "map"), filter(None, "filter"), Skip, Reject]
+)
 def test_what_transform_may_not_return_names_the_record(result: Any) -> None:
     job = recorder(transform=lambda self, n: result if n == 2 else n)
     with pytest.raises(
-        RecordFailed, match=r"it returned .*; return a row, a list of rows, \[\], Skip or Reject"
+        RecordFailed, match=r"it returned .*; return a row, a list of rows, \[\], Skip\(why\) or Rej"
+    ) as failed:
+        work(job, [1, 2, 3])
+    assert "2" == failed.value.record
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"), [(None, "NoneType"), (Skip("no date"), "Skip"), (Reject, "the class Reject")]
+)
+def test_a_list_from_transform_holds_rows_alone(wrong: Any, named: str) -> None:
+    job = recorder(transform=lambda self, n: [n, wrong] if n == 2 else [n, n])
+    with pytest.raises(
+        RecordFailed, match=f"it returned a list with {named} in it; a list holds rows"
     ) as failed:
         work(job, [1, 2, 3])
     assert "2" == failed.value.record

@@ -168,7 +168,7 @@ def over(run: LocalRun, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     environment = ordered(run)
     tools = last(run).worker._tools
     monkeypatch.setattr(worker_main, "make_tools", lambda environment, control, job, phase: tools)
-    monkeypatch.setattr(worker_main, "load_class", lambda job, folder: run.job_class)
+    monkeypatch.setattr(worker_main, "load", lambda job, folder: run.job_class)
     return environment
 
 
@@ -186,7 +186,7 @@ def named_by(hook: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[World, NamingO
     here.step(here.execution(run))
     tools = here._tools(ARN, Control(), READ)
     monkeypatch.setattr(worker_main, "make_tools", lambda environment, control, job, phase: tools)
-    monkeypatch.setattr(worker_main, "load_class", lambda job, folder: here.job)
+    monkeypatch.setattr(worker_main, "load", lambda job, folder: here.job)
     return here, NamingOrder.model_validate((here.execution(run).told or {})["order"])
 
 
@@ -232,7 +232,7 @@ def test_a_bug_before_the_slice_leaves_with_70_and_a_traceback_in_one_line(
     def bug(*arguments: Any) -> Any:
         raise RuntimeError("oops")
 
-    monkeypatch.setattr(worker_main, "load_class", bug)
+    monkeypatch.setattr(worker_main, "load", bug)
     assert Exit.FAULT == worker_main.main(environment)
     line = json.loads(capsys.readouterr().err.splitlines()[-1])
     assert "RuntimeError: oops" in line["traceback"]

@@ -1,7 +1,7 @@
 """Machines played from `mocks/MockConfigFile.json` at an endpoint, one execution a case.
 
-The endpoint is ours, started here, or the one that SFN_ENDPOINT names. That one has to have been started with
-the same file, since Step Functions Local reads it at its start.
+The endpoints are ours and MiniStack's, started here, or the one that SFN_ENDPOINT names. That one has to have
+been started with the same file, since Step Functions Local reads it at its start.
 """
 
 from __future__ import annotations
@@ -9,21 +9,26 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from trueup.local.aws import client
+import pytest
+
+from trueup.local.aws import client, ministack
 from trueup.local.stepfunctions import stepfunctions
 
 from .definitions import ROOT, state, substituted
+from .ministack_faults import Fault
 
 FOREIGN = os.environ.get("SFN_ENDPOINT")
 MOCKS = ROOT / "tests" / "workflows" / "mocks" / "MockConfigFile.json"
 ROLE = "arn:aws:iam::123456789012:role/trueup"
 SECONDS = 100
+MINISTACK = ROOT / ".venv-ministack" / "bin" / "python"
 FAILURES = ("TaskFailed", "TaskTimedOut", "TaskStartFailed", "TaskSubmitFailed")
 
 
@@ -65,26 +70,63 @@ def _hastened(one: dict[str, Any]) -> dict[str, Any]:
     return {**one, "Retry": [{**entry, "IntervalSeconds": 1, "BackoffRate": 1.0} for entry in retry]}
 
 
-@contextmanager
-def own_endpoint(endpoints: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """A client of an endpoint of ours, where waits take no time and timeouts last as long as they say."""
-    with stepfunctions(endpoints, mocks=MOCKS, scale=0, timeouts=1) as url:
-        yield client("stepfunctions", url)
+@dataclass(frozen=True)
+class Endpoint:
+    """Where machines are played. `in_real_time`: it waits as long as they say."""
+
+    client: Any
+    in_real_time: bool = False
 
 
 @contextmanager
-def any_endpoint() -> Iterator[Any]:
-    """A client of the endpoint that SFN_ENDPOINT names, else of ours."""
-    if FOREIGN:
-        yield client("stepfunctions", FOREIGN)
-    else:
-        with own_endpoint() as sfn:
-            yield sfn
+def own_endpoint(endpoints: Mapping[str, str] | None = None, file: Path = MOCKS) -> Iterator[Endpoint]:
+    """An endpoint of ours, where waits take no time and timeouts last as long as they say."""
+    with stepfunctions(endpoints, mocks=file, scale=0, timeouts=1) as url:
+        yield Endpoint(client("stepfunctions", url))
 
 
-def created(sfn: Any, name: str) -> str:
+@contextmanager
+def ministack_endpoint(file: Path = MOCKS) -> Iterator[Endpoint]:
+    """MiniStack, which nobody here wrote, from an environment that holds nothing else."""
+    if not MINISTACK.exists():
+        pytest.skip("`make .venv-ministack/.ready` sets up MiniStack in an environment of its own")
+    env = {"SFN_MOCK_CONFIG": str(file), "SFN_WAIT_SCALE": "0", "PYTHONPATH": ""}
+    with ministack(["stepfunctions"], env, python=str(MINISTACK)) as url:
+        yield Endpoint(client("stepfunctions", url))
+
+
+@contextmanager
+def named_endpoint() -> Iterator[Endpoint]:
+    """The endpoint that SFN_ENDPOINT names."""
+    assert FOREIGN is not None
+    yield Endpoint(client("stepfunctions", FOREIGN), in_real_time=True)
+
+
+ENDPOINTS = {"ours": own_endpoint, "ministack": ministack_endpoint, "named": named_endpoint}
+Open = Callable[[str], Endpoint]
+"""Gives the endpoint of a name, started when it is first asked for."""
+
+
+@contextmanager
+def opened(**how: Any) -> Iterator[Open]:
+    """Endpoints that stay up while the block lasts."""
+    with ExitStack() as ups:
+        yield cache(lambda name: ups.enter_context(ENDPOINTS[name](**how)))
+
+
+NAMES = ("named",) if FOREIGN else ("ours", "ministack")
+
+
+def endpoints(fault: Fault | None = None) -> list[Any]:
+    """The names of the endpoints to test at. A fault of MiniStack's makes a test fail there, for certain."""
+    marks = [pytest.mark.xfail(reason=f"MiniStack: {fault.says}")] if fault else []
+    return [pytest.param(name, marks=marks if name == "ministack" else []) for name in NAMES]
+
+
+def created(endpoint: Endpoint, name: str) -> str:
     """The ARN of the machine, as the repository defines it now: another test process may have made it."""
-    text = json.dumps(hastened(definition(name)) if FOREIGN else definition(name))
+    sfn = endpoint.client
+    text = json.dumps(hastened(definition(name)) if endpoint.in_real_time else definition(name))
     try:
         made = sfn.create_state_machine(name=name, definition=text, roleArn=ROLE)
     except sfn.exceptions.StateMachineAlreadyExists:
@@ -134,19 +176,19 @@ class Ran:
         return [visit for visit in self.visits if visit.name == name]
 
 
-def run(sfn: Any, machine: str, case: str, given: Any) -> Ran:
+def run(endpoint: Endpoint, machine: str, case: str, given: Any) -> Ran:
     """Play a case of the mock configuration to its end."""
-    arn = f"{created(sfn, machine)}#{case}"
-    started = sfn.start_execution(stateMachineArn=arn, input=json.dumps(given))
-    return ended(sfn, started["executionArn"])
+    arn = f"{created(endpoint, machine)}#{case}"
+    started = endpoint.client.start_execution(stateMachineArn=arn, input=json.dumps(given))
+    return ended(endpoint, started["executionArn"])
 
 
-def ended(sfn: Any, arn: str) -> Ran:
+def ended(endpoint: Endpoint, arn: str) -> Ran:
     """What became of an execution once it has ended."""
-    end = time.monotonic() + SECONDS
+    sfn, end = endpoint.client, time.monotonic() + SECONDS
     while (told := sfn.describe_execution(executionArn=arn))["status"] == "RUNNING":
         assert time.monotonic() < end, f"{arn} is still running after {SECONDS} seconds"
-        time.sleep(1 if FOREIGN else 0.01)
+        time.sleep(1 if endpoint.in_real_time else 0.01)
     pages = sfn.get_paginator("get_execution_history").paginate(executionArn=arn)
     events = [event for page in pages for event in page["events"]]
     # The reason is in the last event: Step Functions Local's DescribeExecution has none.
@@ -162,7 +204,7 @@ def visits(events: list[dict[str, Any]]) -> list[Visit]:
         kind, details = event["type"], _details(event)
         if kind.endswith("StateEntered"):
             found.append(Visit(details["name"], json.loads(details["input"])))
-        elif kind == "TaskScheduled":
+        elif kind == "TaskScheduled" and "parameters" in details:
             found[-1].calls.append(json.loads(details["parameters"]))
         elif kind in FAILURES:
             found[-1].failures.append((details["error"], details.get("cause", "")))

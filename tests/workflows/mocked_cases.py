@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trueup.exits import Exit
@@ -48,7 +48,7 @@ class Case:
     @property
     def given(self) -> dict[str, Any]:
         """The execution's input."""
-        return RUN if self.machine == "backfill" else slice_input("callback" if WORD in self.path else "exit")
+        return RUN if self.machine != "slice" else slice_input("callback" if WORD in self.path else "exit")
 
 
 RUN = {"runId": "flights-1", "generation": 1}
@@ -133,6 +133,22 @@ BACKFILL = (
     Case("backfill", "FanOutTimesOut", (*PLANNED, *SETTLED, *WORKED, OVER)),
 )  # fmt: skip
 
+LAG, QUANTILES = "Wait for what is in flight", "Ask both sides for their quantiles"
+_OTHERWISE = {"RehearsesThenApplies", "NeedsAnApproval", "NeedsAnApprovalAfterRehearsing"}
+
+
+def _reconciled(case: Case) -> Case:
+    """The case as the machine of reconciliations goes through it: only who names the partitions differs."""
+    path = tuple(QUANTILES if name == NAME else name for name in case.path)
+    retried = [(QUANTILES if name == NAME else name, attempts) for name, attempts in case.retried]
+    return replace(case, machine="reconcile", path=path, retried=retried)
+
+
+RECONCILE = (
+    Case("reconcile", "WaitsForTheLag", (*PLANNED, *SETTLED, *WORKED, LAG, *SETTLED, *WORKED, OVER)),
+    *(_reconciled(case) for case in BACKFILL if case.name not in _OTHERWISE),
+)  # fmt: skip
+
 SLICE = (
     Case("slice", "Exit0", (*ONCE, DONE), heard=Ended(exit_code=Exit.DONE)),
     Case("slice", "Exit64", (*ONCE, LOST), FAILS, "SliceFailed", heard=stopped(64)),
@@ -177,6 +193,6 @@ SLICE = (
     Case("slice", "AcceptAnswersSomethingNew", (*ONCE, LOST), FAILS, "SliceFailed"),
 )  # fmt: skip
 
-CASES = (*BACKFILL, *SLICE)
-MACHINES = ("backfill", "slice")
+CASES = (*BACKFILL, *RECONCILE, *SLICE)
+MACHINES = ("backfill", "reconcile", "slice")
 """Those that every endpoint can take."""

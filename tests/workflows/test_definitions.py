@@ -35,8 +35,8 @@ CALLS = {"DynamoDB": ("dynamodb", "UpdateItem"), "ECS": ("ecs", "RunTask"), "Lam
          "StepFunctions": ("stepfunctions", "StartExecution")}  # fmt: skip
 
 
-def test_there_are_two_machines() -> None:
-    assert ["backfill.asl.yaml", "partitions.asl.yaml"] == [path.name for path in FILES]
+def test_there_are_three_machines() -> None:
+    assert ["backfill.asl.yaml", "partitions.asl.yaml", "reconcile.asl.yaml"] == [path.name for path in FILES]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

@@ -23,6 +23,7 @@ from botocore.exceptions import ClientError
 
 from trueup.local.aws import client
 from trueup.local.ecs import Ecs, Image, KnownImages, Options, serve
+from trueup.local.faults import Faults, served
 
 SECONDS = 20.0
 DIGEST = "sha256:" + "d" * 64
@@ -40,6 +41,7 @@ class Stack:
 
     ecs: Ecs
     events: list[dict[str, Any]] = field(default_factory=list)
+    faults: Faults | None = None
 
     def __post_init__(self) -> None:
         self.api = client("ecs", self.ecs.endpoint, config=Config(retries={"total_max_attempts": 1}))
@@ -87,8 +89,11 @@ def images() -> KnownImages:
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
     events: list[dict[str, Any]] = []
-    with serve(Options(images=images(), sink=events.append)) as ecs:
-        made = Stack(ecs, events)
+    with (
+        served() as faults,
+        serve(Options(images=images(), sink=events.append, faults=faults.launches)) as ecs,
+    ):
+        made = Stack(ecs, events, faults)
         made.register("shell", stopTimeout=1)
         yield made
 
@@ -261,9 +266,9 @@ def test_clusters_are_created_once_and_described(stack: Stack) -> None:
 
 
 def test_what_is_not_implemented_is_refused_with_what_is(stack: Stack) -> None:
-    code, words = refused(lambda: stack.api.create_service(serviceName="s", taskDefinition="shell"))
+    code, words = refused(lambda: stack.api.create_task_set(cluster="c", service="s", taskDefinition="shell"))
     assert "UnsupportedFeatureException" == code
-    assert words.startswith("ECS operation CreateService is not implemented in the local stack. Supported: ")
+    assert words.startswith("ECS operation CreateTaskSet is not implemented in the local stack. Supported: ")
 
 
 def test_every_change_of_state_is_an_event(stack: Stack) -> None:
@@ -273,31 +278,38 @@ def test_every_change_of_state_is_an_event(stack: Stack) -> None:
     events = [event for event in stack.events if event["resources"] == [arn]]
     assert {("aws.ecs", "ECS Task State Change")} == {(e["source"], e["detail-type"]) for e in events}
     last = events[-1]["detail"]
-    assert ("STOPPED", 3, 5) == (last["lastStatus"], last["containers"][0]["exitCode"], last["version"])
+    assert ("STOPPED", 3, 6) == (last["lastStatus"], last["containers"][0]["exitCode"], last["version"])
     assert last["stoppedAt"].endswith("Z")
 
 
-def admin(stack: Stack, method: str, path: str, body: object = None) -> Any:
+def admin(method: str, url: str, body: object = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
-    url = f"{stack.ecs.endpoint}/_ecs/{path}"
     request = urllib.request.Request(url, data, method=method)  # noqa: S310 - our own server
     with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310 - our own server
         return json.load(answer)
 
 
-def test_faults_are_ordered_over_http(stack: Stack) -> None:
+def test_faults_are_given_over_http(stack: Stack) -> None:
     stack.register("doomed")
-    admin(stack, "POST", "faults", {"fault": "throttled", "family": "doomed"})
-    admin(stack, "POST", "faults", {"fault": "capacity-failure", "family": "doomed"})
-    admin(stack, "POST", "faults", {"fault": "kill", "family": "doomed"})
+    assert stack.faults is not None
+    url = stack.faults.address
+    given = [
+        {"fault": fault, "job": "doomed", "times": 1} for fault in ("throttled", "capacity-failure", "kill")
+    ]
+    told = admin("POST", url, {"faults": given})
+    assert [{**fault, "struck": 0} for fault in given] == told["faults"]
     assert ("ThrottlingException", "Rate exceeded") == refused(lambda: stack.run(SLEEP, "doomed"))
     answer = stack.api.run_task(taskDefinition="doomed", networkConfiguration=NETWORK)
     assert answer["failures"][0]["reason"].startswith("Capacity is unavailable at this time.")
     task = stack.until(stack.run(SLEEP, "doomed"), "STOPPED")
     assert 137 == task["containers"][0]["exitCode"]
-    assert {"faults": [], "lost": []} == admin(stack, "GET", "faults")
-    with pytest.raises(urllib.error.HTTPError, match="400"):
-        admin(stack, "POST", "faults", {"fault": "sabotage"})
+    assert [1, 1, 1] == [fault["struck"] for fault in admin("GET", url)["faults"]]
+    with pytest.raises(urllib.error.HTTPError, match="400") as refusal:
+        admin("POST", url, {"faults": [{"fault": "sabotage"}]})
+    assert "'sabotage'" in json.load(refusal.value)["error"]
+    assert [] == admin("DELETE", url)["faults"]
+    arn = stack.run("exit 0", "doomed")
+    assert 0 == stack.until(arn, "STOPPED")["containers"][0]["exitCode"]
 
 
 def test_a_running_task_is_frozen_thawed_interrupted_and_lost(stack: Stack) -> None:
@@ -305,7 +317,7 @@ def test_a_running_task_is_frozen_thawed_interrupted_and_lost(stack: Stack) -> N
     arn = stack.run("trap 'exit 75' TERM; while :; do echo beat; sleep 0.02; done")
     stack.until_it_says(arn, "beat")
     identifier = arn.rpartition("/")[2]
-    assert admin(stack, "POST", f"tasks/{identifier}/freeze")["done"]
+    assert admin("POST", f"{stack.ecs.endpoint}/_ecs/tasks/{identifier}/freeze")["done"]
     time.sleep(0.2)
     before = stack.ecs.log(arn)
     time.sleep(0.2)
@@ -319,6 +331,16 @@ def test_a_running_task_is_frozen_thawed_interrupted_and_lost(stack: Stack) -> N
     task = stack.until(arn, "STOPPED")
     assert (75, "SpotInterruption") == (task["containers"][0]["exitCode"], task["stopCode"])
     assert not stack.ecs.harm(arn, "kill")
+
+
+def test_a_task_is_made_to_end_with_an_exit_code(stack: Stack) -> None:
+    arn = stack.run(SLEEP)
+    stack.until(arn, "RUNNING")
+    assert admin("POST", f"{stack.ecs.endpoint}/_ecs/tasks/{arn.rpartition('/')[2]}/exit?code=64")["done"]
+    task = stack.until(arn, "STOPPED")
+    assert (64, "EssentialContainerExited") == (task["containers"][0]["exitCode"], task["stopCode"])
+    with pytest.raises(urllib.error.HTTPError, match="400"):
+        admin("POST", f"{stack.ecs.endpoint}/_ecs/tasks/{arn.rpartition('/')[2]}/exit?code=bad")
 
 
 @ON_LINUX
@@ -361,7 +383,7 @@ def run_warmed(stack: Stack) -> tuple[int, str]:
     return task["containers"][0]["exitCode"], stack.ecs.log(arn)
 
 
-# Stands in for a local stack: serves, starts a task that hears no SIGTERM and has a child, and waits.
+# Stands in for a local stack: serves, starts a task that hears no SIGTERM and has children, and waits.
 HOLDER = """
 import sys
 from pathlib import Path
@@ -370,7 +392,7 @@ from trueup.local.ecs import Image, KnownImages, Options, serve
 
 with serve(Options(images=KnownImages({"app": Image(("/bin/sh", "-c"), Path("/"))}))) as ecs:
     api = client("ecs", ecs.endpoint)
-    main = {"name": "main", "image": "app", "command": ["trap '' TERM; sleep 60 & echo up; wait"]}
+    main = {"name": "main", "image": "app", "command": [sys.argv[1]]}
     api.register_task_definition(family="a", cpu="256", memory="512", containerDefinitions=[main])
     arn = api.run_task(taskDefinition="a")["tasks"][0]["taskArn"]
     while "up" not in ecs.log(arn):
@@ -380,17 +402,30 @@ with serve(Options(images=KnownImages({"app": Image(("/bin/sh", "-c"), Path("/")
 """
 
 
+ONE_CHILD = "trap '' TERM; sleep 60 & echo up; wait"
+# The second leaves the task's group, so that nobody finds it by that.
+TWO_CHILDREN = "trap '' TERM; sleep 60 & setsid sleep 60 & echo up; wait"
+
+
 @pytest.mark.parametrize(
-    "how", ["its end", "SIGKILL", pytest.param("SIGKILL of the nursery", marks=ON_LINUX)]
+    ("how", "script"),
+    [
+        ("its end", ONE_CHILD),
+        ("SIGKILL", ONE_CHILD),
+        *(
+            pytest.param(how, TWO_CHILDREN, marks=ON_LINUX)
+            for how in ("its end", "SIGKILL", "SIGKILL of the nursery")
+        ),
+    ],
 )
-def test_nothing_is_left_when_the_stack_is_gone(how: str) -> None:
-    with psutil.Popen([sys.executable, "-c", HOLDER], stdin=-1, stdout=-1, text=True) as holder:
+def test_nothing_is_left_when_the_stack_is_gone(how: str, script: str) -> None:
+    with psutil.Popen([sys.executable, "-c", HOLDER, script], stdin=-1, stdout=-1, text=True) as holder:
         assert "up\n" == holder.stdout.readline()
         below = holder.children(recursive=True)
         nursery = next(process for process in below if "_nursery.py" in " ".join(process.cmdline()))
         tasks = nursery.children(recursive=True)
-        # The shell and its child, which may not have become `sleep` yet.
-        assert 2 == len(tasks)
+        # The shell and its children, which may not have become `sleep` yet.
+        assert 1 + script.count("&") == len(tasks)
         if how == "SIGKILL of the nursery":
             nursery.send_signal(signal.SIGKILL)
         elif how == "SIGKILL":

@@ -1,4 +1,7 @@
-"""Every way through the machines, at our endpoint or at the one that SFN_ENDPOINT names."""
+"""Every way through the machines, at our endpoint and at MiniStack's, or at the one that SFN_ENDPOINT names.
+
+What MiniStack fails by is in `ministack_faults`.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +15,38 @@ from trueup.model.naming import NamingOrder
 from trueup.model.plan import TaskOrder
 
 from .definitions import SUBSTITUTIONS
-from .mocked import any_endpoint, run
+from .ministack_faults import ATTEMPTS, PARAMETERS
+from .mocked import Endpoint, Open, endpoints, opened, run
 from .mocked_cases import ACCEPT, ASK, CASES, EXIT, NAME, NUMBER, ORDER, PLAN, RUN, SETTLE, WORD, WORK, Case
 
 BY_NAME = {str(case): case for case in CASES}
 
 
 @pytest.fixture(scope="module")
-def sfn() -> Iterator[Any]:
-    with any_endpoint() as client:
-        yield client
+def up() -> Iterator[Open]:
+    with opened() as up:
+        yield up
 
 
-def play(sfn: Any, case: Case) -> Any:
+@pytest.fixture
+def sfn(request: pytest.FixtureRequest, up: Open) -> Endpoint:
+    return up(request.param)
+
+
+def play(sfn: Endpoint, case: Case) -> Any:
     return run(sfn, case.machine, case.name, case.given)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_case_goes_its_way(sfn: Any, case: Case) -> None:
+EVERYWHERE = [
+    pytest.param(*endpoint.values, case, marks=endpoint.marks, id=f"{endpoint.values[0]}-{case}")
+    for case in CASES
+    for endpoint in endpoints(ATTEMPTS if str(case) in ATTEMPTS.cases else None)
+]
+looks_at_calls = pytest.mark.parametrize("sfn", endpoints(PARAMETERS), indirect=True)
+
+
+@pytest.mark.parametrize(("sfn", "case"), EVERYWHERE, indirect=["sfn"])
+def test_a_case_goes_its_way(sfn: Endpoint, case: Case) -> None:
     ran = play(sfn, case)
     assert list(case.path) == ran.path
     assert list(case.retried) == ran.retried
@@ -39,7 +56,8 @@ def test_a_case_goes_its_way(sfn: Any, case: Case) -> None:
         assert case.heard == ended_of(told)
 
 
-def test_the_run_and_its_position_reach_settle_and_nothing_else(sfn: Any) -> None:
+@looks_at_calls
+def test_the_run_and_its_position_reach_settle_and_nothing_else(sfn: Endpoint) -> None:
     ran = play(sfn, BY_NAME["backfill-FanOutFails"])
     first, second = ran.of(SETTLE)
     assert "States.TaskFailed" == second.given["caught"]["Error"]
@@ -50,7 +68,8 @@ def test_the_run_and_its_position_reach_settle_and_nothing_else(sfn: Any) -> Non
     assert [{"FunctionName": function, "Payload": {**RUN, "at": worked}}] == second.calls
 
 
-def test_each_fan_out_has_the_name_and_the_input_that_it_was_given(sfn: Any) -> None:
+@looks_at_calls
+def test_each_fan_out_has_the_name_and_the_input_that_it_was_given(sfn: Endpoint) -> None:
     ran = play(sfn, BY_NAME["backfill-WorksTwice"])
     calls = [call for visit in ran.of(WORK) for call in visit.calls]
     assert ["flights-1-1-apply-1", "flights-1-1-apply-2"] == [call["Name"] for call in calls]
@@ -58,7 +77,8 @@ def test_each_fan_out_has_the_name_and_the_input_that_it_was_given(sfn: Any) -> 
     assert [{"order": {"runId": "flights-1"}, "maxConcurrency": 2}] * 2 == [call["Input"] for call in calls]
 
 
-def test_a_person_is_asked_about_what_settling_named_each_time_by_another_token(sfn: Any) -> None:
+@looks_at_calls
+def test_a_person_is_asked_about_what_settling_named_each_time_by_another_token(sfn: Endpoint) -> None:
     ran = play(sfn, BY_NAME["backfill-IsWokenWithoutADecision"])
     calls = [call for visit in ran.of(ASK) for call in visit.calls]
     assert {SUBSTITUTIONS["Ask"]} == {call["FunctionName"] for call in calls}
@@ -67,7 +87,8 @@ def test_a_person_is_asked_about_what_settling_named_each_time_by_another_token(
     assert 2 == len(tokens)
 
 
-def test_the_task_that_names_partitions_has_its_order_and_the_next_plan_what_was_told(sfn: Any) -> None:
+@looks_at_calls
+def test_the_task_that_names_partitions_has_its_order_and_the_next_plan_what_was_told(sfn: Endpoint) -> None:
     ran = play(sfn, BY_NAME["backfill-NamingFails"])
     launched = [call for visit in ran.of(NAME) for call in visit.calls]
     orders = [NamingOrder.model_validate_json(environment(call)["TRUEUP_NAMING"]) for call in launched]
@@ -76,15 +97,17 @@ def test_the_task_that_names_partitions_has_its_order_and_the_next_plan_what_was
     assert [1, 2] == [told["order"]["launch"] for told in planned]
 
 
-def test_the_number_is_asked_of_the_open_run_of_this_generation(sfn: Any) -> None:
+@looks_at_calls
+def test_the_number_is_asked_of_the_open_run_of_this_generation(sfn: Endpoint) -> None:
     (call,) = play(sfn, BY_NAME["slice-GateIsShut"]).of(NUMBER)[0].calls
     assert {"PK": {"S": "RUN#flights-1"}, "SK": {"S": "RUN"}} == call["Key"]
     values = {":one": {"N": "1"}, ":open": {"S": "RUNNING"}, ":ours": {"N": "1"}}
     assert values == call["ExpressionAttributeValues"]
 
 
+@looks_at_calls
 @pytest.mark.parametrize(("name", "state"), [("slice-Exit75", EXIT), ("slice-WordIsThatItLeaves", WORD)])
-def test_each_launch_has_an_order_of_its_own(sfn: Any, name: str, state: str) -> None:
+def test_each_launch_has_an_order_of_its_own(sfn: Endpoint, name: str, state: str) -> None:
     ran = play(sfn, BY_NAME[name])
     launched = [call for visit in ran.of(state) for call in visit.calls]
     orders = [TaskOrder.model_validate_json(environment(call)["TRUEUP_ORDER"]) for call in launched]
@@ -95,7 +118,8 @@ def test_each_launch_has_an_order_of_its_own(sfn: Any, name: str, state: str) ->
     assert [41, 42] == [visit.given["number"]["launch"] for visit in ran.of(ACCEPT)]
 
 
-def test_only_a_task_that_is_waited_for_has_a_token(sfn: Any) -> None:
+@looks_at_calls
+def test_only_a_task_that_is_waited_for_has_a_token(sfn: Endpoint) -> None:
     (call,) = play(sfn, BY_NAME["slice-WordIsGood"]).of(WORD)[0].calls
     assert environment(call)["TRUEUP_TASK_TOKEN"]
     (call,) = play(sfn, BY_NAME["slice-Exit0"]).of(EXIT)[0].calls

@@ -11,7 +11,7 @@ import pytest
 
 from trueup.local.aws import client, ministack
 
-from .mocked import FOREIGN, Ran, definition, ended, mocks, own_endpoint, run
+from .mocked import FOREIGN, Endpoint, Ran, definition, ended, mocks, own_endpoint, run
 from .mocked_cases import ORDER, slice_input
 
 pytestmark = pytest.mark.skipif(
@@ -28,7 +28,7 @@ FAN_OUT = "Work every slice"
 class World:
     """An endpoint of ours, and the S3 that it reads from and writes to."""
 
-    sfn: Any
+    sfn: Endpoint
     s3: Any
 
     def play(self, case: str, slices: list[Any] | None = None) -> Ran:
@@ -49,8 +49,8 @@ class World:
 
     def children(self, ran: Ran) -> list[Ran]:
         """The executions of the slices, in the order of the slices."""
-        (run_,) = self.sfn.list_map_runs(executionArn=ran.arn)["mapRuns"]
-        listed = self.sfn.list_executions(mapRunArn=run_["mapRunArn"])["executions"]
+        (run_,) = self.sfn.client.list_map_runs(executionArn=ran.arn)["mapRuns"]
+        listed = self.sfn.client.list_executions(mapRunArn=run_["mapRunArn"])["executions"]
         children = [ended(self.sfn, one["executionArn"]) for one in listed]
         return sorted(children, key=lambda child: int(child.visits[0].given["order"]["slice"]["sliceId"]))
 

@@ -65,6 +65,13 @@ def task(resource: str, parameters: Any, **fields: Any) -> dict[str, Any]:
     return {"StartAt": "T", "States": {"T": {**state, **fields}}}
 
 
+def test_an_express_machine_answers_to_whoever_started_it(sfn: Any) -> None:
+    definition = json.dumps(PASS)
+    made = sfn.create_state_machine(name="express", definition=definition, roleArn=ROLE, type="EXPRESS")
+    told = sfn.start_sync_execution(stateMachineArn=made["stateMachineArn"], input='{"x":1}')
+    assert ("SUCCEEDED", '{"x":1}') == (told["status"], told["output"])
+
+
 def eventually(look: Callable[[], Any], seconds: float = 20) -> Any:
     """The first answer that is one."""
     end = time.monotonic() + seconds

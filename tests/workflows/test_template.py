@@ -145,7 +145,7 @@ def test_a_rehearsal_cannot_write() -> None:
     for job in JOBS:
         actions = {action for _, action, _ in permissions(role_of(job, "read"))}
         own = actions - {action for _, action, _ in of_policy("TaskPolicy")}
-        assert own <= {"s3:GetObject", "s3:ListBucket"}, own
+        assert own <= {"s3:GetObject", "s3:ListBucket", "dynamodb:Scan"}, own
 
 
 def role_of(job: str, mode: str) -> str:
@@ -190,6 +190,29 @@ def test_every_permission_names_its_action_and_its_resource() -> None:
     for where, action, resource in every_permission():
         assert "*" not in action, (where, action)
         assert (resource == "*") == (action in ANYWHERE), (where, action, resource)
+
+
+# An ARN that stands for many things, by how it ends, with the reason why it cannot name one.
+ENDINGS = {
+    r":execution:\$\{AWS::StackName\}-(backfill|partitions)(/Slices)?:\*": "named after its run",
+    r":task-definition/\$\{AWS::StackName\}-[a-z-]+:\*": "a run goes on with the revision of its plan",
+    r":task/\$\{Cluster\}/\*": "ECS names the tasks",
+    r":::\$\{FlightsBucket\}/flights/\*": "a sample's input is a folder",
+    r"\$\{Bucket.Arn\}/runs/\*(/report\.(json|html))?": "a run's objects are under its name",
+}
+
+
+def test_an_arn_stands_for_many_things_only_for_a_reason() -> None:
+    many = {arn for _, _, resource in every_permission() if "*" in (arn := written(resource)) and arn != "*"}
+    used = {ending for ending in ENDINGS for arn in many if re.search(f"{ending}$", arn)}
+    assert set() == {arn for arn in many if not any(re.search(f"{ending}$", arn) for ending in ENDINGS)}
+    assert ENDINGS.keys() == used
+
+
+def written(resource: Any) -> str:
+    """A resource of a policy as the template writes it; nothing where it only refers to another one."""
+    found = resource.get("Fn::Sub", "") if isinstance(resource, dict) else resource
+    return str(found)
 
 
 def test_nobody_but_those_who_prove_it_may_stop_tasks() -> None:
@@ -255,7 +278,7 @@ def test_the_closer_hears_of_the_runs_executions_alone() -> None:
     detail = rule["Properties"]["EventPattern"]["detail"]
     assert {
         "status": ["FAILED", "TIMED_OUT", "ABORTED"],
-        "stateMachineArn": [{"Ref": "BackfillMachine"}],
+        "stateMachineArn": [{"Ref": "BackfillMachine"}, {"Ref": "ReconcileMachine"}],
     } == detail
 
 
@@ -304,6 +327,15 @@ def test_the_api_may_do_what_its_verbs_do() -> None:
     } == actions
     written = [resource for _, action, resource in permissions("ApiRole") if action == "s3:PutObject"]
     assert all(resource["Fn::Sub"].startswith("${Bucket.Arn}/runs/*/report.") for resource in written)
+
+
+def test_logs_are_kept_for_a_while_and_the_ledger_can_be_put_back() -> None:
+    groups = [one["Properties"] for one in of_type("AWS::Logs::LogGroup").values()]
+    assert {30} == {group["RetentionInDays"] for group in groups}
+    functions = {f"/aws/lambda/${{AWS::StackName}}-{path.name}" for path in (ROOT / "lambdas").iterdir()}
+    assert functions < {group["LogGroupName"]["Fn::Sub"] for group in groups}
+    (table,) = of_type("AWS::DynamoDB::Table").values()
+    assert {"PointInTimeRecoveryEnabled": True} == table["Properties"]["PointInTimeRecoverySpecification"]
 
 
 def test_the_runs_objects_are_kept_private_and_versioned() -> None:

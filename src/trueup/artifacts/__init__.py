@@ -52,6 +52,16 @@ def rejects_prefix(run_id: str, phase: Phase, partition_id: str) -> str:
     return f"runs/{run_id}/{phase.value}/rejects/{partition_id}/"
 
 
+def findings_prefix(run_id: str, phase: Phase, partition_id: str) -> str:
+    """Under which the findings of a partition lie."""
+    return f"runs/{run_id}/{phase.value}/findings/{partition_id}/"
+
+
+def comparison_key(run_id: str, kind: str) -> str:
+    """The report of a reconciliation; `kind` is json or html."""
+    return f"runs/{run_id}/comparison.{kind}"
+
+
 class Artifacts:
     """A run's objects, by what they are."""
 

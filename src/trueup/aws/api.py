@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import botocore.session
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError
 from botocore.httpsession import URLLib3Session
 
@@ -37,12 +38,12 @@ class Reply:
 
 
 class SignedApi:
-    """The API at an address."""
+    """The API at an address. `keys` are access key id and secret of another caller than the environment's."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, keys: tuple[str, str] | None = None) -> None:
         session = botocore.session.get_session()
         self._address = address.rstrip("/")
-        self._credentials = session.get_credentials()
+        self._credentials = Credentials(*keys) if keys else session.get_credentials()
         self._region = session.get_config_variable("region") or "us-east-1"
         self._http = URLLib3Session(timeout=_SECONDS)
 

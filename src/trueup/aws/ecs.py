@@ -36,7 +36,7 @@ class Ecs:
         found = self._describe(task)
         if found is None:
             return TaskState.MISSING
-        return TaskState.STOPPED if found.get("lastStatus") == "STOPPED" else TaskState.ALIVE
+        return TaskState.STOPPED if _is_stopped(found) else TaskState.ALIVE
 
     def stop(self, task: str, reason: str) -> None:
         """Ask for a task's end. One that is over, or unknown, needs no stopping."""
@@ -48,31 +48,39 @@ class Ecs:
 
     def alive_of(self, run_id: str, job: str) -> dict[str, int]:
         """The tasks started for a run that have not stopped, each with its launch, registered or not."""
+        tasks = self._ordered(run_id, job)
+        return {task["taskArn"]: launch for task, launch in tasks if not _is_stopped(task)}
+
+    def endings_of(self, run_id: str, job: str, launch: int) -> list[Ended]:
+        """How the tasks started for a launch ended, registered or not.
+
+        ECS lists a stopped task for an hour at least, and describes it with the order that it was given.
+        """
+        tasks = self._ordered(run_id, job)
+        return [ended_of_task(task) for task, its in tasks if its == launch and _is_stopped(task)]
+
+    def _ordered(self, run_id: str, job: str) -> list[tuple[dict[str, Any], int]]:
+        """The tasks that were told to work for a run, each with its launch."""
         try:
-            return dict(self._ordered(run_id, job))
+            found = [(task, order_of(task)) for task in self._of_job(job)]
         except (ClientError, BotoCoreError) as error:
             raise unavailable("ECS", error) from error
+        return [(task, order["launch"]) for task, order in found if order.get("runId") == run_id]
 
-    def _ordered(self, run_id: str, job: str) -> Iterator[tuple[str, int]]:
+    def _of_job(self, job: str) -> Iterator[dict[str, Any]]:
         pages = self._client.get_paginator("list_tasks")
         # Whoever is asked to stop is listed as STOPPED from then on, and may live for a while.
         for mode, wanted in product(("read", "write"), ("RUNNING", "STOPPED")):
             family = f"{self._stack}-{job}-{mode}"
             for page in pages.paginate(cluster=self._cluster, family=family, desiredStatus=wanted):
-                yield from self._alive(run_id, page["taskArns"])
-
-    def _alive(self, run_id: str, tasks: list[str]) -> Iterator[tuple[str, int]]:
-        """Of the tasks of one page, which are as many as can be described at once."""
-        answer = self._client.describe_tasks(cluster=self._cluster, tasks=tasks) if tasks else {"tasks": []}
-        for task in answer["tasks"]:
-            order = order_of(task)
-            if task.get("lastStatus") != "STOPPED" and order.get("runId") == run_id:
-                yield task["taskArn"], order["launch"]
+                # One page has as many as can be described at once.
+                if arns := page["taskArns"]:
+                    yield from self._client.describe_tasks(cluster=self._cluster, tasks=arns)["tasks"]
 
     def ending(self, task: str) -> Ended | None:
         """How a task ended. None where it has not, or ECS forgot it."""
         found = self._describe(task)
-        return ended_of_task(found) if found and found.get("lastStatus") == "STOPPED" else None
+        return ended_of_task(found) if found and _is_stopped(found) else None
 
     def latest(self, family: str) -> CodeIdentity:
         """The newest active revision of a task definition, which must name its image by digest."""
@@ -97,6 +105,10 @@ class Ecs:
             raise unavailable("ECS", error) from error
         # Anything but a task is a `failure` with the reason MISSING: forgotten, or not known yet.
         return next(iter(answer["tasks"]), None)
+
+
+def _is_stopped(task: Mapping[str, Any]) -> bool:
+    return task.get("lastStatus") == "STOPPED"
 
 
 def order_of(task: Mapping[str, Any]) -> dict[str, Any]:

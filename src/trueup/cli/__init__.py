@@ -27,8 +27,8 @@ from trueup.cli import (
     up,
     validate,
 )
-from trueup.cli.exits import DONE, FAILED, INTERRUPTED, USAGE
-from trueup.errors import TrueupError, UsageError
+from trueup.cli.exits import DONE, FAILED, INTERRUPTED, of_error
+from trueup.errors import TrueupError
 
 app = typer.Typer(
     name="trueup",
@@ -93,10 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return leaving.code if isinstance(leaving.code, int) else DONE
     except KeyboardInterrupt:
         return _say("Interrupted.", INTERRUPTED)
-    except UsageError as error:
-        return _say(str(error), USAGE)
     except TrueupError as error:
-        return _say(str(error), FAILED)
+        return _say(str(error), of_error(error))
     except Exception as error:
         return _say(_unexpected(error), FAILED)
     return DONE

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from trueup.cli.calling import Address, Limit, RunId, client, run_path
+from trueup.cli.calling import Address, Limit, Person, RunId, client, run_path
 from trueup.cli.output import Json, print_json, print_table, shown_person, shown_time
 
 EXAMPLE = "trueup audit flights-summary-20260706T010000Z-abcd"
 
 
-def command(run: RunId, limit: Limit = None, api: Address = None, json: Json = False) -> None:
+def command(
+    run: RunId, limit: Limit = None, api: Address = None, person: Person = None, json: Json = False
+) -> None:
     """Show a run's trail, oldest first."""
-    entries = list(client(api).pages(run_path(run, "audit"), "entries", limit))
+    entries = list(client(api, person).pages(run_path(run, "audit"), "entries", limit))
     if json:
         print_json({"entries": entries})
         return

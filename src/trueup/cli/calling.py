@@ -14,9 +14,17 @@ if TYPE_CHECKING:
     from trueup.aws.api import Reply
 
 VARIABLE = "TRUEUP_API"
+PERSON = "TRUEUP_AS"
+ENDPOINT = "AWS_ENDPOINT_URL"
 
 Address = Annotated[
     str | None, typer.Option("--api", envvar=VARIABLE, help="Where the API is.", show_envvar=True)
+]
+Person = Annotated[
+    str | None,
+    typer.Option(
+        "--as", metavar="NAME", envvar=PERSON, show_envvar=True, help="Who you are, on the local stack alone."
+    ),
 ]
 RunId = Annotated[str, typer.Argument(help="The run's id.", metavar="RUN")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Show so many at most; without it, all.")]
@@ -26,9 +34,9 @@ _WRONG, _UNKNOWN, _REFUSED, _UNAVAILABLE = 400, 404, 409, 503
 
 
 class Client:
-    """The API at an address."""
+    """The API at an address, called by whom the AWS environment names, or on the local stack by a person."""
 
-    def __init__(self, address: str | None) -> None:
+    def __init__(self, address: str | None, person: str | None = None) -> None:
         from trueup.aws.api import SignedApi
 
         if not address:
@@ -38,7 +46,7 @@ class Client:
             )
         if not address.startswith(("http://", "https://")):
             raise UsageError(f"{address} is no address of an API.", remedy="Give one like https://...")
-        self._api = SignedApi(address)
+        self._api = SignedApi(address, _keys(person, address) if person else None)
 
     def get(self, path: str, **query: object) -> Any:
         """The document at a path; parameters that are None are left out."""
@@ -73,9 +81,15 @@ class Client:
         return document
 
 
-def client(address: str | None) -> Client:
-    """The API of a command."""
-    return Client(address or os.environ.get(VARIABLE))
+def client(address: str | None, person: str | None = None) -> Client:
+    """The API of a command, and who calls it. Raises UsageError where a person is named to AWS."""
+    return Client(address or os.environ.get(VARIABLE), person or os.environ.get(PERSON))
+
+
+def _keys(person: str, address: str) -> tuple[str, str]:
+    from trueup.local.people import acting_as
+
+    return acting_as(person, address, os.environ.get(ENDPOINT))
 
 
 def run_path(run: str, *rest: str) -> str:

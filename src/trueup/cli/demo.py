@@ -25,20 +25,29 @@ EXAMPLE = "trueup demo"
 
 def command(
     as_json: Json = False,
-    seed: Annotated[int | None, typer.Option(help="Decides which tasks are killed.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Decides what chance would: which tasks are killed.")
+    ] = None,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="Let every kind of fault strike, not only the death of tasks.")
+    ] = False,
 ) -> None:
     """Backfill a year of real flights twice, with tasks killed on the way, and account for every record.
 
     Starts the local stack as `trueup up` does, has its machines do both jobs, and leaves nothing behind.
     """
     from trueup.local.demo import run_demo
+    from trueup.local.demo_faults import DEATHS, EVERYTHING
 
     leave_on_sigterm()
-    figures = run_demo(seed=seed, note=lambda line: say(line, aside=as_json))
+    chosen = EVERYTHING if faults else DEATHS
+    figures = run_demo(seed=seed, note=lambda line: say(line, aside=as_json), faults=chosen)
     if as_json:
         print_json(figures)
     else:
         _show(figures)
+        if faults:
+            _show_faults(figures["faults"])
     raise typer.Exit(DONE if figures["status"] == "SUCCEEDED" else FAILED)
 
 
@@ -54,3 +63,16 @@ def _show(figures: dict[str, Any]) -> None:
         rows.append((label, *(str(job[name]) for job in jobs)))
     rows += [("table equals an independent count", *("yes" if job["tableEqual"] else "NO" for job in jobs))]
     print_table(["", *names], rows, right=names)
+
+
+def _show_faults(told: dict[str, Any]) -> None:
+    print(f"Faults by seed {told['seed']}:")
+    rows = [
+        (
+            fault.pop("fault"),
+            str(fault.pop("struck")),
+            ", ".join(f"{name} {value}" for name, value in fault.items()),
+        )
+        for fault in told["faults"]
+    ]
+    print_table(["fault", "struck", "as given"], rows, right=["struck"])

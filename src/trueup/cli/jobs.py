@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from trueup.cli.calling import Address, client
+from trueup.cli.calling import Address, Person, client
 from trueup.cli.output import Json, print_json, print_table
 
 EXAMPLE = "trueup jobs"
 
 
-def command(api: Address = None, json: Json = False) -> None:
+def command(api: Address = None, person: Person = None, json: Json = False) -> None:
     """List the jobs that can be started."""
-    found = client(api).get("/jobs")
+    found = client(api, person).get("/jobs")
     if json:
         print_json(found)
         return
-    columns = ["job", "partitions", "target", "guard", "dry run", "what it does"]
+    columns = ["job", "kind", "partitions", "target", "guard", "dry run", "what it does"]
     rows = [
-        (job["name"], job["by"], job["target"], job["guard"], _yes(job["hasDryRun"]), job["description"])
+        (
+            job["name"],
+            job["kind"],
+            job["by"],
+            job["target"],
+            job["guard"],
+            _yes(job["hasDryRun"]),
+            job["description"],
+        )
         for job in found["jobs"]
     ]
     print_table(columns, rows)

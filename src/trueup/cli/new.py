@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -24,19 +25,45 @@ _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 EXAMPLE = "trueup new orders-by-day"
 
 
+class Kind(StrEnum):
+    """What a job does."""
+
+    BACKFILL = "backfill"
+    RECONCILE = "reconcile"
+
+
 def command(
     name: Annotated[str, typer.Argument(help="The job's name: lower case letters, digits and dashes.")],
+    kind: Annotated[Kind, typer.Option(help="What the job does.")] = Kind.BACKFILL,
     folder: Annotated[Path, typer.Option("--in", help="The project's folder.")] = Path(),
     json: Json = False,
 ) -> None:
-    """Write a working job and its test, to start from."""
-    written = write_job(name, folder)
+    """Write a job to start from: a working backfill and its test, or a reconciliation's job file."""
+    written = write_job(name, folder) if kind is Kind.BACKFILL else write_reconciliation(name, folder)
     if json:
         print_json({"job": name, "files": [str(path) for path in written]})
         return
     for path in written:
         print(f"wrote {path}")
-    print(f"next: python -m pytest {written[-1]}, then put your source and target in")
+    first = f"python -m pytest {written[-1]}" if kind is Kind.BACKFILL else f"trueup validate {written[-1]}"
+    print(f"next: {first}, then put your source and target in")
+
+
+def write_reconciliation(name: str, folder: Path) -> list[Path]:
+    """Write the files of a new reconciliation under a folder, all or none; their paths, the job file last.
+
+    UsageError where the name cannot be one, or the folder is there already.
+    """
+    _must_be_a_name(name)
+    home = folder / "containers" / name
+    _must_be_free(home)
+    words = {"@NAME@": name}
+    files = {
+        home / "Dockerfile": _filled("Dockerfile", words),
+        home / "job.yaml": _filled("reconcile.yaml", words),
+    }
+    _write_all(folder, home, files)
+    return list(files)
 
 
 def write_job(name: str, folder: Path) -> list[Path]:
@@ -44,26 +71,34 @@ def write_job(name: str, folder: Path) -> list[Path]:
 
     UsageError where the name cannot be one, or any of the files is there already.
     """
-    if not _NAME.fullmatch(name):
-        raise UsageError(
-            f"{name!r} cannot name a job.",
-            remedy="Use lower case letters, digits and dashes, at most 40, such as flights-summary.",
-        )
+    _must_be_a_name(name)
     module = module_name(name)
     home, test = folder / "containers" / name, folder / "tests" / f"test_{module}.py"
-    for path in (home, test):
-        if path.exists():
-            raise UsageError(
-                f"{path} is there already.", remedy="Choose another name, or remove it yourself."
-            )
+    _must_be_free(home, test)
     words = {"@NAME@": name, "@MODULE@": module, "@CLASS@": class_name(name)}
     files = {
         home / "Dockerfile": _filled("Dockerfile", words),
         home / "job.yaml": _filled("job.yaml", words),
         home / f"{module}.py": _filled("job.py.txt", words),
     }
-    _write_all(folder, home, files, test, _filled("test_job.py.txt", words))
+    _write_all(folder, home, files, {test: _filled("test_job.py.txt", words)})
     return [*files, test]
+
+
+def _must_be_a_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot name a job.",
+            remedy="Use lower case letters, digits and dashes, at most 40, such as flights-summary.",
+        )
+
+
+def _must_be_free(*paths: Path) -> None:
+    for path in paths:
+        if path.exists():
+            raise UsageError(
+                f"{path} is there already.", remedy="Choose another name, or remove it yourself."
+            )
 
 
 def module_name(name: str) -> str:
@@ -97,20 +132,24 @@ def _filled(template: str, words: dict[str, str]) -> str:
     return text
 
 
-def _write_all(folder: Path, home: Path, files: dict[Path, str], test: Path, test_text: str) -> None:
+def _write_all(
+    folder: Path, home: Path, files: dict[Path, str], tests: dict[Path, str] | None = None
+) -> None:
     """Written aside, then renamed into place; what was made is taken away again where that fails."""
-    made = [path for path in (folder, home.parent, test.parent) if not path.exists()]
+    parents = [folder, home.parent, *(test.parent for test in tests or {})]
+    made = [path for path in parents if not path.exists()]
     try:
-        home.parent.mkdir(parents=True, exist_ok=True)
-        test.parent.mkdir(parents=True, exist_ok=True)
+        for parent in parents:
+            parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home.parent, prefix=".new-") as aside:
             staged = Path(aside) / home.name
             staged.mkdir()
             for path, text in files.items():
                 (staged / path.name).write_text(text, encoding="utf-8")
             staged.rename(home)
-        with test.open("x", encoding="utf-8") as file:
-            file.write(test_text)
+        for test, text in (tests or {}).items():
+            with test.open("x", encoding="utf-8") as file:
+                file.write(text)
     except OSError as error:
         _take_away(home, made)
         raise UsageError(f"the job cannot be written: {error}.", remedy="Nothing was left behind.") from error

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trueup.cli.calling import Address, Limit, RunId, client, run_path
+from trueup.cli.calling import Address, Limit, Person, RunId, client, run_path
 from trueup.cli.output import Json, print_json, print_table, shown_time
 
 EXAMPLE = "trueup partitions flights-summary-20260706T010000Z-abcd --state FAILED"
@@ -18,11 +18,14 @@ def command(
     phase: Annotated[str | None, typer.Option(help="Of this phase; without it, the one at work.")] = None,
     limit: Limit = None,
     api: Address = None,
+    person: Person = None,
     json: Json = False,
 ) -> None:
     """List a run's partitions in the plan's order, also those that nobody began."""
     state = state.upper() if state else None
-    pages = client(api).pages(run_path(run, "partitions"), "partitions", limit, state=state, phase=phase)
+    pages = client(api, person).pages(
+        run_path(run, "partitions"), "partitions", limit, state=state, phase=phase
+    )
     found = list(pages)
     if json:
         print_json({"partitions": found})

@@ -10,6 +10,7 @@ from typing import Any
 import typer.main
 
 from trueup.cli import COMMANDS, app
+from trueup.cli.troubles import EXITS
 
 FILE = Path(__file__).parents[3] / "docs" / "cli.md"
 
@@ -26,13 +27,9 @@ What is wrong is one message on standard error, with what to do; tracebacks are 
 
 | exit | meaning |
 |---|---|
-| 0 | it was done; a run that `status` shows goes on, or succeeded |
-| 1 | the run failed or was aborted, or the command could not do what it was asked |
-| 2 | the input is wrong, or there is no such thing; nothing was created |
-| 3 | the run waits for a person |
-| 4 | not everything was done: the run was cancelled, or its report is not there yet |
-| 130 | Ctrl-C |
+{exits}
 
+[What went wrong](errors.md) lists every error, and what to do about it.
 This page is made by `python -m trueup.cli.reference`.
 """
 
@@ -40,7 +37,8 @@ This page is made by `python -m trueup.cli.reference`.
 def text() -> str:
     """The page as the commands have it now."""
     group: Any = typer.main.get_command(app)
-    parts = [_INTRO]
+    exits = "\n".join(f"| {code} | {meaning} |" for code, (meaning, _) in EXITS.items())
+    parts = [_INTRO.format(exits=exits)]
     for name, module in COMMANDS.items():
         parts.append("\n".join(_command(name, group.commands[name], module.EXAMPLE)))
     return "\n".join(parts)

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from trueup.cli.calling import Address, RunId, client, run_path
+from trueup.cli.calling import Address, Person, RunId, client, run_path
+from trueup.cli.comparison import show_comparison, write_page
 from trueup.cli.exits import INCOMPLETE
 from trueup.cli.output import Json, duration, print_json, print_table, say, shown_person
-from trueup.errors import UsageError
 
 EXAMPLE = "trueup report flights-summary-20260706T010000Z-abcd --html report.html"
 
@@ -21,31 +21,29 @@ def command(
     run: RunId,
     html: Annotated[Path | None, typer.Option(help="Write the report's page to this file.")] = None,
     api: Address = None,
+    person: Person = None,
     json: Json = False,
 ) -> None:
-    """Show the report of a run that has ended; exits 4 where it has not."""
-    there = client(api)
+    """Show the report of a run that has ended; exits 4 where it has not.
+
+    For a reconciliation it shows what was found, and exits with 0 for CLEAN, 1 for DRIFT and 4 for the rest.
+    """
+    there = client(api, person)
+    if there.get(run_path(run))["run"]["kind"] == "reconcile":
+        show_comparison(there, run, html, json=json)
+        return
     found = there.get(run_path(run, "report"))
     if "location" in found:
         say(f"Run {run} is {found['status']}: its report is made when it ends.", aside=True)
         raise typer.Exit(INCOMPLETE)
     if html is not None:
-        _write(html, there.text(run_path(run, "report"), "text/html"))
+        write_page(html, there.text(run_path(run, "report"), "text/html"))
     if json:
         print_json(found)
         return
     _show(found)
     if html is not None:
         print(f"The page is in {html}.")
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            f"--html: {file} cannot be written: {error.strerror}.", remedy="Name another file."
-        ) from error
 
 
 def _show(found: dict[str, Any]) -> None:

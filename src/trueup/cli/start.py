@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trueup.cli.calling import Address, Client, client
+from trueup.cli.calling import Address, Client, Person, client
 from trueup.cli.options import End, Keys, Param, Start, read_keys, typed_params
 from trueup.cli.output import Json, print_json
 from trueup.cli.watching import EVERY, Every, follow, leave_with
@@ -43,10 +43,11 @@ def command(
     ] = False,
     every: Every = EVERY,
     api: Address = None,
+    person: Person = None,
     json: Json = False,
 ) -> None:
     """Start a run, and say at once how to follow it."""
-    there = client(api)
+    there = client(api, person)
     wanted = {
         "job": job,
         "requestId": request_id or f"cli/{uuid.uuid4()}",

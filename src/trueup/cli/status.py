@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trueup.cli.calling import Address, Client, client, run_path
+from trueup.cli.calling import Address, Client, Person, client, run_path
 from trueup.cli.output import Json, print_json, print_table, shown_person, shown_time
 from trueup.cli.watching import EVERY, Every, follow, leave_with, lines
 
@@ -24,6 +24,7 @@ def command(
     job: Annotated[str | None, typer.Option(help="Only runs of this job.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="So many runs at most.")] = 20,
     api: Address = None,
+    person: Person = None,
     json: Json = False,
 ) -> None:
     """Show how a run stands, or list the newest runs.
@@ -31,7 +32,7 @@ def command(
     Exits 0 while the run goes on or where it succeeded, 1 where it failed, 3 where it waits for a person, 4
     where it was cancelled.
     """
-    there = client(api)
+    there = client(api, person)
     if run is None:
         _list(there, job, limit, json)
         return

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-import threading
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,20 +25,26 @@ def command(
     aws: Annotated[
         str | None, typer.Option(metavar="URL", help="An emulator of your own in place of MiniStack.")
     ] = None,
+    faults: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What shall go wrong: see docs/faults.md.")
+    ] = None,
     flights: Annotated[bool, typer.Option(help="Put the year of flights of the demo into S3.")] = False,
 ) -> None:
     """Start the local stack, say where it is, and keep it up until Ctrl-C.
 
     Deploys template.yaml to MiniStack, with PostgreSQL, ECS and Step Functions beside it. Standard output are
-    lines for a shell; what happens is told on standard error. Everything goes with the command.
+    lines for a shell; what happens is told on standard error. Everything goes with the command, and the
+    command with any of it.
     """
+    from trueup.local.faults import FaultPlan, read_plan
     from trueup.local.flights import days
     from trueup.local.stack import Options, stack
     from trueup.local.stores import put_days
     from trueup.local.targets import FLIGHTS_BUCKET
 
     leave_on_sigterm()
-    with stack(Options(aws=aws), note=partial(say, aside=True)) as up:
+    plan = read_plan(faults) if faults else FaultPlan()
+    with stack(Options(aws=aws, faults=plan), note=partial(say, aside=True)) as up:
         if flights:
             say(f"{put_days(up.client('s3'), FLIGHTS_BUCKET, days())} days of flights are in S3.", aside=True)
         if as_json:
@@ -48,7 +54,7 @@ def command(
         sys.stdout.flush()
         say("The stack is up. Ctrl-C ends it.", aside=True)
         with suppress(KeyboardInterrupt):
-            threading.Event().wait()
+            up.parts.wait()
 
 
 def _told(up: Stack) -> dict[str, Any]:
@@ -60,6 +66,7 @@ def _told(up: Stack) -> dict[str, Any]:
             "TRUEUP_TABLE": up.table,
             "TRUEUP_BUCKET": up.bucket,
             "FLIGHTS_POSTGRES_DSN": up.dsn,
+            "TRUEUP_FAULTS": up.faults.address,
         },
         "functions": sorted(resources("AWS::Lambda::Function")),
         "machines": sorted(resources("AWS::StepFunctions::StateMachine")),

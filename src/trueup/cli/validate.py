@@ -16,7 +16,7 @@ from trueup.errors import UsageError
 from trueup.model.base import cut
 
 if TYPE_CHECKING:
-    from trueup.model.job import JobFile
+    from trueup.model.jobs import AnyJob
 
 EXAMPLE = "trueup validate containers/flights-summary"
 
@@ -79,19 +79,19 @@ def _check(file: Path) -> dict[str, Any]:
     return entry
 
 
-def _check_class(job: JobFile, file: Path) -> None:
+def _check_class(job: AnyJob, file: Path) -> None:
     from trueup.errors import JobFileError
     from trueup.jobs import Backfill
-    from trueup.loading import load_class
+    from trueup.loading import load
 
     try:
         with _imports_undone(file.parent):
-            found = load_class(job, file.parent.resolve())
+            found = load(job, file.parent.resolve())
     except JobFileError as error:
         raise JobFileError(
             f"class: {error.what}", remedy=error.remedy, file=str(file), line=_line(file)
         ) from error
-    if job.partitions.by == "job" and found.partitions is Backfill.partitions:
+    if job.partitions.by == "job" and getattr(found, "partitions", None) is Backfill.partitions:
         what = f"class: {job.job_class} has no `partitions(window)`, but partitions are made `by: job`."
         raise JobFileError(what, remedy="Write it, or change `by`.", file=str(file), line=_line(file))
 

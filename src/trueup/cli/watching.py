@@ -45,17 +45,38 @@ def _follow_in_lines(there: Client, run: str, every: float, quiet: bool) -> Any:
 
 
 def _looks(there: Client, run: str, every: float) -> Iterator[Any]:
+    before = None
     while True:
-        detail = there.get(run_path(run))
+        detail = before = never_back(before, there.get(run_path(run)))
         yield detail
         if detail["run"]["status"] in _OVER or detail["gate"]:
             return
         time.sleep(every)
 
 
+def never_back(before: Any, detail: Any) -> Any:
+    """A look at a run, its progress no smaller than that of the look before it.
+
+    What tasks reported counts as done by their word, and for a moment not at all: from when their task is
+    proved stopped until each partition is judged. Only a new phase, or ended partitions that are to be worked
+    again, take progress back.
+    """
+    if before is None or before["phase"] != detail["phase"] or _ended(detail) < _ended(before):
+        return detail
+    kept = {
+        name: max(before[name], detail[name], key=lambda one: one["share"]) for name in ("partitions", "work")
+    }
+    return {**detail, **kept}
+
+
+def _ended(detail: Any) -> int:
+    return sum(detail["byState"].values())
+
+
 def leave_with(detail: Any) -> None:
     """Exit as the run stands."""
-    raise typer.Exit(of_run(detail["run"]["status"], at_gate=bool(detail["gate"])))
+    at_gate = bool(detail["gate"])
+    raise typer.Exit(of_run(detail["run"]["status"], detail.get("verdict"), at_gate=at_gate))
 
 
 def summary(detail: Any) -> str:

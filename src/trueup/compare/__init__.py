@@ -8,7 +8,7 @@ tells what was in flight from what is real; `judging` says what it comes to.
 from trueup.compare.canonical import Missing, reader
 from trueup.compare.confirming import confirm
 from trueup.compare.findings import Counts, Difference, Finding, Kind, State, Verdict, fingerprint, json_lines
-from trueup.compare.folding import Fold
+from trueup.compare.folding import Fold, FoldHook
 from trueup.compare.invariants import Summary, examine, look_again, plan, reconcile
 from trueup.compare.judging import Judgement, judge
 from trueup.compare.layout import Key, Layout, Span
@@ -23,6 +23,7 @@ __all__ = [
     "Difference",
     "Finding",
     "Fold",
+    "FoldHook",
     "Judgement",
     "Key",
     "Kind",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
@@ -98,6 +98,18 @@ class Finding:
             document["state"] = self.state
         return document
 
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Finding:
+        """What a second look needs of a finding, from the JSON of it: all but its differences."""
+        return cls(
+            Kind(document["kind"]),
+            None if document["key"] is None else tuple(document["key"]),
+            document["truth"],
+            document["target"],
+            newer=document["newer"],
+            detail=document.get("detail", ""),
+        )
+
     def settled(self, state: State) -> Finding:
         """The finding after a second look."""
         return replace(self, state=state)
@@ -163,6 +175,11 @@ class Counts:
     def document(self) -> dict[str, int]:
         """The JSON of them."""
         return {_camel(one.name): getattr(self, one.name) for one in fields(self)}
+
+    @classmethod
+    def read(cls, document: Mapping[str, int]) -> Counts:
+        """The counters of such a JSON; what it leaves out is 0."""
+        return cls(**{one.name: document.get(_camel(one.name), 0) for one in fields(cls)})
 
 
 def _camel(name: str) -> str:

@@ -8,15 +8,18 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
-from trueup.compare.canonical import number_text
+from trueup.compare.canonical import Missing, number_text, reader
 from trueup.compare.layout import Layout, order
-from trueup.compare.lines import ABSENT, NULL, UNREADABLE, unreadable
+from trueup.compare.lines import ABSENT, NULL, UNREADABLE, unescape, unreadable
 from trueup.compare.sorting import in_blocks
 from trueup.compare.values import EXACT
 from trueup.errors import SourceError
-from trueup.model.reconcile import ColumnType, Figure
+from trueup.model.reconcile import ColumnType, Figure, Side
 
-__all__ = ["Fold"]
+__all__ = ["Fold", "FoldHook"]
+
+FoldHook = Callable[[list[dict[str, Any]]], Mapping[str, Any]]
+"""The events of one key, in order, to the values of the result."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +27,13 @@ class Fold:
     """How rows become one: those that begin with the key of `result` are one, its values are the figures.
 
     `rows` is the layout of what is folded. Where its key is longer than that of the result, the rest of it
-    orders the rows of one result, and must be there once.
+    orders the rows of one result, and must be there once. `by` is the job's own code instead of the figures.
     """
 
     rows: Layout
     result: Layout
     figures: Mapping[str, Figure]
+    by: FoldHook | None = None
 
     def blocks(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         """The results, as blocks; the input ascends by its keys, and SourceError says where it does not.
@@ -45,12 +49,12 @@ class Fold:
 
     def _results(self, lines: Iterator[bytes]) -> Iterator[bytes]:
         width = len(self.result.key)
-        operations = [_operation(self.figures[column.name], self.rows) for column in self.result.values]
+        folded = _by_hook(self.by, self) if self.by else _by_figures(self)
         for key, rows in groupby(self._checked(lines), key=lambda row: row.fields[:width]):
             if key[0][:2] == UNREADABLE:
                 yield from (row.fields[0] for row in rows)
             else:
-                yield b"\t".join([*key, *_folded(operations, rows)])
+                yield b"\t".join([*key, *folded(rows)])
 
     def _checked(self, lines: Iterator[bytes]) -> Iterator[_Row]:
         distinct = len(self.rows.key) > len(self.result.key)
@@ -78,6 +82,9 @@ class _Row:
     twice: bool
 
 
+Folded = Callable[[Iterable[_Row]], list[bytes]]
+
+
 def _lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
     for block in blocks:
         yield from block.removesuffix(b"\n").split(b"\n")
@@ -90,6 +97,52 @@ class _Operation:
     at: int
     step: Callable[[Any, bytes], Any]
     end: Callable[[Any], bytes]
+
+
+def _by_figures(fold: Fold) -> Folded:
+    operations = [_operation(fold.figures[column.name], fold.rows) for column in fold.result.values]
+    return lambda rows: _folded(operations, rows)
+
+
+def _by_hook(hook: FoldHook, fold: Fold) -> Folded:
+    """The job's own fold. Rows that cannot be read never get there, and its errors are the key's."""
+    readers = [(column.name, reader(column, Side.TRUTH)) for column in fold.result.values]
+
+    def folded(rows: Iterable[_Row]) -> list[bytes]:
+        events = []
+        for row in rows:
+            wrong = next((field for field in row.fields if field[:2] == UNREADABLE), None)
+            if row.twice:
+                wrong = unreadable("two rows have the same place in the order")
+            if wrong is not None:
+                return [wrong] * len(readers)
+            events.append(_event(fold.rows, row.fields))
+        try:
+            made = hook(events)
+            return [read(made.get(name, Missing)) for name, read in readers]
+        except Exception as error:  # whatever the job's code raises, this key alone cannot be compared
+            return [unreadable(f"fold failed with {type(error).__name__}: {error}")] * len(readers)
+
+    return folded
+
+
+def _event(layout: Layout, fields: Sequence[bytes]) -> dict[str, Any]:
+    """A row as the job's own code gets it."""
+    event: dict[str, Any] = {}
+    for column, field in zip(layout.columns, fields, strict=True):
+        if field == NULL:
+            event[column.name] = None
+        elif field != ABSENT:
+            text = unescape(field).decode("utf-8", "surrogateescape")
+            event[column.name] = _NUMBERS.get(column.type, str)(text)
+    return event
+
+
+_NUMBERS: Mapping[ColumnType, Callable[[str], Any]] = {
+    ColumnType.INTEGER: int,
+    ColumnType.DECIMAL: Decimal,
+    ColumnType.FLOAT: Decimal,
+}
 
 
 def _folded(operations: Sequence[_Operation], rows: Iterable[_Row]) -> list[bytes]:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from trueup.compare.confirming import confirm
 from trueup.compare.findings import Counts, Finding
-from trueup.compare.folding import Fold
+from trueup.compare.folding import Fold, FoldHook
 from trueup.compare.judging import Judgement, judge, permitted
 from trueup.compare.layout import Key, Layout, Span
 from trueup.compare.merge import Step, compare
+from trueup.compare.sorting import without_unkeyed
 from trueup.compare.source import Scan, Source, in_order
 from trueup.errors import TrueupError
 from trueup.model.reconcile import (
@@ -24,8 +25,8 @@ from trueup.model.reconcile import (
     Derived,
     Exists,
     Figure,
-    Reconciliation,
 )
+from trueup.model.reconcile_job import Reconciliation
 
 __all__ = ["Folded", "Plan", "Summary", "examine", "look_again", "plan", "reconcile"]
 
@@ -43,8 +44,8 @@ class Plan:
     target_fold: Fold | None = None
 
 
-def plan(job: Reconciliation) -> Plan:
-    """The layouts of a reconciliation."""
+def plan(job: Reconciliation, fold: FoldHook | None = None) -> Plan:
+    """The layouts of a reconciliation; `fold` is the job's own code for a derived value."""
     key = tuple(job.column(name) for name in job.key)
     values = tuple(column for column in job.columns if column.name not in job.key)
     rows = Layout(key, values, job.version)
@@ -53,7 +54,7 @@ def plan(job: Reconciliation) -> Plan:
         kept = tuple(carried(column) for column in values if column.name == job.version)
         rows = Layout(key, kept, job.version)
     if isinstance(invariant, Derived):
-        return _derived(rows, invariant)
+        return _derived(rows, invariant, fold)
     if isinstance(invariant, Aggregates):
         return _aggregates(rows, invariant.figures)
     if isinstance(invariant, Conservation):
@@ -67,14 +68,16 @@ def carried(column: Column) -> Column:
     return column.model_copy(update={"compared": False})
 
 
-def _derived(rows: Layout, invariant: Derived) -> Plan:
+def _derived(rows: Layout, invariant: Derived, fold: FoldHook | None) -> Plan:
     of = {column.name: column for column in invariant.events}
     order = tuple(of[name] for name in invariant.order)
     others = tuple(column for column in invariant.events if column.name not in invariant.order)
     events = Layout(rows.key + order, others)
     # What is only carried is nothing that events could give.
-    result = Layout(rows.key, tuple(column for column in rows.values if column.name in invariant.figures))
-    return Plan(result, events, result, truth_fold=Fold(events, result, invariant.figures))
+    own = None if invariant.figures else fold
+    names = {column.name for column in rows.values if column.compared} if own else set(invariant.figures)
+    result = Layout(rows.key, tuple(column for column in rows.values if column.name in names))
+    return Plan(result, events, result, truth_fold=Fold(events, result, invariant.figures, own))
 
 
 def _aggregates(rows: Layout, figures: Mapping[str, Figure]) -> Plan:
@@ -153,23 +156,28 @@ def reconcile(
     *,
     as_of: datetime | None = None,
     folder: Path | None = None,
+    fold: FoldHook | None = None,
+    unkeyed: tuple[int, int] = (0, 0),
 ) -> Iterator[Step]:
     """Compare two sources, which read what `plan(job)` says, over a span of keys; `folder` is for sorting.
 
     Raises SourceError where a side cannot be read, or gave other than its own count; steps that came before
-    stay true. `compare` says what a step is, and `span.resumed(step.cursor)` goes on after one.
+    stay true. `compare` says what a step is, and `span.resumed(step.cursor)` goes on after one. `fold` is
+    the job's own code for a derived value; of each side the first so many rows without a key, `unkeyed`, were
+    told before.
     """
-    readings = plan(job)
+    readings = plan(job, fold)
     ours = Folded(truth, readings.truth_fold, folder) if readings.truth_fold else truth
     scan = ours.scan(span, as_of)
-    blocks = in_order(scan, ours.layout, folder)
+    blocks = without_unkeyed(in_order(scan, ours.layout, folder), ours.layout, unkeyed[0])
     if target is None:
         one, other = tee(blocks)
         sides, proved = (one, Zeros(ours).blocks(other)), scan.distinct
     else:
         theirs = Folded(target, readings.target_fold, folder) if readings.target_fold else target
         other_scan = theirs.scan(span, as_of)
-        sides = (blocks, in_order(other_scan, theirs.layout, folder))
+        others = in_order(other_scan, theirs.layout, folder)
+        sides = (blocks, without_unkeyed(others, theirs.layout, unkeyed[1]))
         proved = scan.distinct or other_scan.distinct
     yield from compare(*sides, readings.compared, as_of=as_of, proved=proved, permitted=permitted(job))
 
@@ -180,9 +188,10 @@ def look_again(
     target: Source | None,
     candidates: Sequence[Finding],
     as_of: datetime | None = None,
+    fold: FoldHook | None = None,
 ) -> Iterator[Finding]:
     """Candidates of a reconciliation after the lag: see `confirm`. Raises SourceError like `reconcile`."""
-    readings = plan(job)
+    readings = plan(job, fold)
     ours = Folded(truth, readings.truth_fold) if readings.truth_fold else truth
     if target is None:
         theirs: Source | Zeros = Zeros(ours)

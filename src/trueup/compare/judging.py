@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trueup.compare.findings import Counts, Kind, State, Verdict
-from trueup.model.reconcile import Exists, Reconciliation, Side
+from trueup.model.reconcile import Exists, Side
+from trueup.model.reconcile_job import Reconciliation
 
 __all__ = ["Judgement", "judge", "permitted"]
 
@@ -26,18 +27,20 @@ def judge(
     counted: Mapping[Side, int | None] | None = None,
     settled: Mapping[State, int] | None = None,
     errors: tuple[str, ...] = (),
+    unsettled: tuple[str, ...] = (),
 ) -> Judgement:
     """The verdict over a whole reconciliation.
 
     `counted` is how many rows each side must have had by its own, independent count; `settled` how many
     candidates the second look put into which state, None where there was none; `errors` say what could not
-    be read, or was left out.
+    be read, and `unsettled` what was left out, or not looked at again.
     Where a lag is declared, candidates need that look: without it they are neither drift nor none.
     """
     incomplete = [
         *_not_compared(job, counts),
         *_not_proved(counts, counted or {}),
         *_not_settled(job, counts, settled),
+        *unsettled,
     ]
     drift = list(_drift(job, counts, settled))
     if errors:

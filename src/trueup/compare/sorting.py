@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from trueup.compare.layout import Layout
 
-__all__ = ["external_sort", "in_blocks"]
+__all__ = ["external_sort", "in_blocks", "without_unkeyed"]
 
 RUN_BYTES = 4 * 2**20
 _RUNS_AT_ONCE = 64
@@ -46,6 +46,28 @@ def in_blocks(lines: Iterable[bytes], size: int = _BLOCK_BYTES) -> Iterator[byte
         yield b"\n".join(held) + b"\n"
 
 
+def without_unkeyed(blocks: Iterable[bytes], layout: Layout, count: int) -> Iterator[bytes]:
+    """The same blocks without their first so many lines whose keys cannot be read: they were told before."""
+    blocks = iter(blocks)
+    while count > 0 and (block := next(blocks, None)) is not None:
+        kept = []
+        for line in block.removesuffix(b"\n").split(b"\n"):
+            if count > 0 and not _has_key(layout, line):
+                count -= 1
+            else:
+                kept.append(line)
+        yield from in_blocks(kept)
+    yield from blocks
+
+
+def _has_key(layout: Layout, line: bytes) -> bool:
+    try:
+        layout.order_of(line)
+    except ValueError:
+        return False
+    return True
+
+
 def _runs(blocks: Iterable[bytes], run_bytes: int) -> Iterator[list[bytes]]:
     held: list[bytes] = []
     length = 0
@@ -61,6 +83,7 @@ def _runs(blocks: Iterable[bytes], run_bytes: int) -> Iterator[list[bytes]]:
 
 class _Sorter:
     def __init__(self, layout: Layout, place: Path) -> None:
+        self._layout = layout
         self._order_of = layout.order_of
         self._place = place
         self._number = 0
@@ -72,9 +95,9 @@ class _Sorter:
         try:
             lines.sort(key=self._order_of)
         except ValueError:
-            unkeyed = [line for line in lines if not self._has_key(line)]
+            unkeyed = [line for line in lines if not _has_key(self._layout, line)]
             self._unkeyed.append(self._write(in_blocks(unkeyed)))
-            lines = sorted((line for line in lines if self._has_key(line)), key=self._order_of)
+            lines = sorted((line for line in lines if _has_key(self._layout, line)), key=self._order_of)
         self._runs.append(self._write(in_blocks(lines)))
         if len(self._runs) >= 2 * _RUNS_AT_ONCE:
             # The oldest ones together, in front: lines of one key keep their order.
@@ -104,13 +127,6 @@ class _Sorter:
         with path.open("wb") as file:
             file.writelines(blocks)
         return path
-
-    def _has_key(self, line: bytes) -> bool:
-        try:
-            self._order_of(line)
-        except ValueError:
-            return False
-        return True
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trueup.accepting import Acceptance, Answer, Launch, over
+from trueup.accepting import UNREGISTERED, Acceptance, Answer, Launch, over
 from trueup.artifacts import Artifacts
-from trueup.handling.ends import ended_of, told
+from trueup.handling.ends import ended_of, of_stopped, told
 from trueup.ledger import Ledger
 from trueup.model.plan import Slice
 from trueup.model.states import Phase
@@ -30,7 +30,7 @@ class Accepting:
         Raises StoreUnavailable, Stale.
         """
         launch = _launch(event)
-        ended = self._asked(launch, ended_of(event["ended"]))
+        ended = self._asked(launch, event["order"]["job"], ended_of(event["ended"]))
         answer = self.acceptance.accept(launch, ended)
         if answer is not Answer.STOPPING:
             self.ledger.audit.launch_ended(
@@ -43,16 +43,22 @@ class Accepting:
         pause = self.acceptance.pause(launch) if answer is Answer.AGAIN else 0
         return {"answer": answer.value, "seconds": pause}
 
-    def _asked(self, launch: Launch, ended: Ended) -> Ended:
+    def _asked(self, launch: Launch, job: str, ended: Ended) -> Ended:
         """Where nobody told how the task ended (a timeout, a lost word), the platform is asked."""
-        if ended.exit_code is not None or ended.stop_code or ended.launch_refused:
+        if not ended.is_unknown:
             return ended
-        for task in self._tasks(launch):
-            found = self.endings.ending(task)
+        for found in self._endings(launch, job):
             # What we stopped ourselves says nothing: the silence before is what counts.
-            if found is not None and found.reason and not found.reason.startswith(over(launch)):
-                return found
+            if not (found.reason or "").startswith((over(launch), UNREGISTERED)):
+                return of_stopped(found)
         return ended
+
+    def _endings(self, launch: Launch, job: str) -> Iterable[Ended]:
+        """How the launch's task ended, where it has: the one that registered, else whichever was started."""
+        known = self._tasks(launch)
+        if not known:
+            return self.endings.endings_of(launch.run_id, job, launch.launch)
+        return filter(None, map(self.endings.ending, known))
 
     def _tasks(self, launch: Launch) -> set[str]:
         """The launch's task: as it registered or, where that was proved stopped already, as it took."""

@@ -11,7 +11,7 @@ from trueup.errors import RunClosed, TrueupError
 from trueup.ledger import Ledger
 from trueup.model.ledger import Run
 from trueup.model.states import RUN_ENDS, RunStatus
-from trueup.platform import UNSUCCESSFUL, Executions
+from trueup.platform import UNSUCCESSFUL, Machines
 from trueup.settling import Settled, Settlement
 
 CLOSER = "trueup:close"
@@ -23,7 +23,7 @@ class Closing:
 
     ledger: Ledger
     settlement: Settlement
-    executions: Executions
+    executions: Machines
 
     def handle(self, event: Mapping[str, Any]) -> dict[str, str]:
         """Act on EventBridge's word of an ended execution. Raises StoreUnavailable, Stale: it comes again.
@@ -35,7 +35,7 @@ class Closing:
         run = self._run_of(name)
         if run is None or run.execution != name or run.status in (*RUN_ENDS, RunStatus.PAUSED):
             return {"did": "nothing"}
-        status = self.executions.status(name)
+        status = self.executions[run.kind].status(name)
         if status not in UNSUCCESSFUL:
             return {"did": "nothing"}
         return {"did": self.close(run, f"its execution {name} is {status}").value}

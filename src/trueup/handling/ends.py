@@ -50,13 +50,16 @@ def _of_task(task: Mapping[str, Any], cause: str) -> Ended:
     container: Mapping[str, Any] = next(iter(task.get("Containers") or []), {})
     said = [task.get("StoppedReason"), container.get("Reason")]
     reason = "; ".join(part for part in said if part) or (None if task else cause)
-    never_began = task.get("StopCode") == "TaskFailedToStart" and container.get("ExitCode") is None
-    return Ended(
-        exit_code=container.get("ExitCode"),
-        stop_code=task.get("StopCode"),
-        reason=reason and reason[:_REASON],
-        launch_refused=never_began and bool(_NO_ROOM.search(reason or "")),
-    )
+    code, stop_code = container.get("ExitCode"), task.get("StopCode")
+    return of_stopped(Ended(exit_code=code, stop_code=stop_code, reason=reason))
+
+
+def of_stopped(ended: Ended) -> Ended:
+    """The end of a stopped task, as its platform told it, sorted: for want of room, no task ever began."""
+    never_began = ended.stop_code == "TaskFailedToStart" and ended.exit_code is None
+    refused = never_began and bool(_NO_ROOM.search(ended.reason or ""))
+    reason = ended.reason and ended.reason[:_REASON]
+    return ended.model_copy(update={"reason": reason, "launch_refused": refused})
 
 
 def _document(text: str) -> dict[str, Any]:

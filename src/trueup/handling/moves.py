@@ -1,7 +1,8 @@
-"""What the backfill machine is told to do next. The machine carries it, and gives `at` back unread."""
+"""What the machine of a run is told to do next. The machine carries it, and gives `at` back unread."""
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 from pydantic import Field
@@ -63,6 +64,11 @@ def settle(at: Position) -> Move:
 def wait(at: Position) -> Move:
     """Wait for tasks to stop, and settle again."""
     return {"do": "wait", "at": at.document()}
+
+
+def later(at: Position, seconds: float) -> Move:
+    """Wait, then open or settle the phase: for the lag before a second look, or for an input that is late."""
+    return {"do": "lag", "seconds": ceil(seconds), "at": at.document()}
 
 
 def leave(run: Run) -> Move:

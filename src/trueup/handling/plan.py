@@ -12,7 +12,7 @@ from trueup.handling.moves import Move, enter, leave, name
 from trueup.handling.tasks import Tasks
 from trueup.jobfile import find
 from trueup.ledger import Ledger
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Run
 from trueup.model.naming import Brief, Named
 from trueup.model.states import Phase, RunStatus
@@ -33,7 +33,7 @@ class Planning:
     starter: Starter
     naming: Naming
     definitions: Definitions
-    jobs: Mapping[str, JobFile]
+    jobs: Mapping[str, AnyJob]
     stack: str
     listing: Listing
     tasks: Tasks
@@ -56,15 +56,15 @@ class Planning:
             pass  # Closed meanwhile: settling ends it.
         return enter(run, run.phases[0])
 
-    def _plan(self, run: Run, job: JobFile, event: Mapping[str, Any]) -> Move:
-        if job.partitions.by == "job" and not run.is_planned:
+    def _plan(self, run: Run, job: AnyJob, event: Mapping[str, Any]) -> Move:
+        if job.named_by_task and not run.is_planned:
             return self._by_its_own_code(run, job, event)
         code = Code(read=self._latest(job, "read"), write=self._latest(job, "write"))
         listing = self.listing(job.partitions.prefix) if job.partitions.by == "s3-prefix" else None
         self.starter.plan(run, job, code, listing=listing)
         return enter(run, run.phases[0])
 
-    def _by_its_own_code(self, run: Run, job: JobFile, event: Mapping[str, Any]) -> Move:
+    def _by_its_own_code(self, run: Run, job: AnyJob, event: Mapping[str, Any]) -> Move:
         brief = self.naming.brief(run, self._brief(run, job))
         tries = Tries()
         before = (event.get("told") or {}).get("next", {})
@@ -98,7 +98,7 @@ class Planning:
         self.starter.plan(run, brief.job, code, named=named.partitions)
         return enter(run, run.phases[0])
 
-    def _brief(self, run: Run, job: JobFile) -> Brief:
+    def _brief(self, run: Run, job: AnyJob) -> Brief:
         return Brief(
             job=job,
             params=run.params,
@@ -107,5 +107,5 @@ class Planning:
             write_code=self._latest(job, "write"),
         )
 
-    def _latest(self, job: JobFile, mode: str) -> Any:
+    def _latest(self, job: AnyJob, mode: str) -> Any:
         return self.definitions.latest(f"{self.stack}-{job.name}-{mode}")

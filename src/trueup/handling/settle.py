@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ from trueup.starting import Starter
 
 # One may not have run at all: redriven before its first checkpoint, or never started.
 IDLE_DISPATCHES = 2
+# Between two looks for an input that is late.
+POLL_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class Settling:
     starter: Starter
     tasks: Tasks
     gating: Gating
+    arrived: Callable[[str], bool] = lambda location: True
 
     def handle(self, event: Mapping[str, Any]) -> Move:
         """Settle the phase of `{runId, generation, at}`. Raises StoreUnavailable, Stale: call it again."""
@@ -59,7 +62,7 @@ class Settling:
             asked = behind_canary(self.artifacts, self.ledger, run, self.artifacts.plan_of(run))
             return self._at_gate(run, at, asked) or moves.settle(at)
         if settled is Settled.COMPLETE:
-            return moves.enter(run, _after(run, at.phase))
+            return self._enter(run, _after(run, at.phase))
         return moves.leave(run)
 
     def _at_gate(self, run: Run, at: Position, asked: Asked | None) -> Move | None:
@@ -69,6 +72,15 @@ class Settling:
             return moves.approve(at, asked, passage.waits)
         return None if passage.is_open else self._settle(run, at)
 
+    def _enter(self, run: Run, phase: Phase) -> Move:
+        """Into a phase. A second look comes after the lag, if there is anything to look at."""
+        if phase is Phase.CONFIRM:
+            plan = self.artifacts.plan_of(run)
+            assert plan.job.kind == "reconcile"  # no other kind looks twice
+            found = self.ledger.verdicts.counts(run.run_id, Phase.COMPARE).tally().records.produced
+            return moves.later(moves.beginning(run, phase), plan.job.lag if found else 0)
+        return moves.enter(run, phase)
+
     def _hand_out(self, run: Run, at: Position) -> Move:
         run = self.ledger.runs.get(run.run_id)
         mark = self._mark(run, at.phase)
@@ -76,6 +88,8 @@ class Settling:
         if idle >= IDLE_DISPATCHES:
             last = f"dispatches {_number(run, at) - idle + 1} to {_number(run, at)} of {at.phase.value}"
             return self._fail(run, at, f"{last} moved nothing")
+        if late := self._awaited(run, at):
+            return late
         try:
             if at.phase in WRITING_PHASES:
                 self.starter.lock(run)
@@ -84,6 +98,18 @@ class Settling:
         except RunClosed:
             return moves.settle(at)  # It was closed meanwhile: settling again ends it.
         return self._work(run, at, mark, idle)
+
+    def _awaited(self, run: Run, at: Position) -> Move | None:
+        """What to do while the object that a comparison waits for is not there; None once it is."""
+        job = self.artifacts.plan_of(run).job
+        if at.phase is not Phase.COMPARE or at.mark is not None or job.kind != "reconcile":
+            return None
+        wanted = job.filled(run.params).wait_for
+        if wanted is None or self.arrived(wanted.location):
+            return None
+        if self.starter.open_for(run) >= wanted.minutes * 60:
+            return self._fail(run, at, f"{wanted.location} did not arrive within {wanted.minutes:g} minutes")
+        return moves.later(at, POLL_SECONDS)
 
     def _work(self, run: Run, at: Position, mark: int, idle: int) -> Move:
         dispatch = self.starter.dispatch(run, at.phase, at.dispatch + 1, at.first_slice)

@@ -11,10 +11,10 @@ from typing import Any
 
 from trueup.errors import RequestError
 from trueup.ledger import Ledger, keys
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Run
 from trueup.model.states import RunStatus
-from trueup.platform import Executions
+from trueup.platform import Machines
 from trueup.requests import check_request
 from trueup.starting import Starter
 
@@ -29,8 +29,8 @@ class Starting:
 
     ledger: Ledger
     starter: Starter
-    executions: Executions
-    jobs: Mapping[str, JobFile]
+    executions: Machines
+    jobs: Mapping[str, AnyJob]
 
     def handle(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Start the run of a request, or of `{schedule, scheduledTime, request}` with the time in UTC.
@@ -55,10 +55,10 @@ class Starting:
         return self.starter.create(job, request, run_id=run_id, asked=keys.schedule(schedule, at))
 
 
-def start_execution(run: Run, executions: Executions) -> None:
+def start_execution(run: Run, executions: Machines) -> None:
     """Start the execution that serves an open run, under its own name and with its stored input."""
     if run.status is RunStatus.RUNNING and run.execution:
-        executions.start(run.execution, run.execution_input)
+        executions[run.kind].start(run.execution, run.execution_input)
 
 
 def _mapping(given: object, what: str) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from trueup.handling.close import Closing
 from trueup.handling.start import start_execution
 from trueup.ledger import Ledger
 from trueup.model.states import RunStatus
-from trueup.platform import OVER, Executions
+from trueup.platform import OVER, Machines
 from trueup.settling import Settlement
 
 log = logging.getLogger("trueup.sweep")
@@ -25,7 +25,7 @@ class Sweeping:
 
     ledger: Ledger
     settlement: Settlement
-    executions: Executions
+    executions: Machines
     closing: Closing
     gating: Gating
 
@@ -50,7 +50,7 @@ class Sweeping:
         self.gating.wake_all(run)
         if run.status is not RunStatus.RUNNING:
             return self.settlement.close(run_id).value
-        status = self.executions.status(run.execution) if run.execution else "none"
+        status = self.executions[run.kind].status(run.execution) if run.execution else "none"
         if status is None:
             start_execution(run, self.executions)
             return "started"

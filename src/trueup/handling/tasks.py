@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.model.plan import CodeIdentity
 
 # A task leaves when its minutes are over; what comes on top is its cold start, its last batch and ECS's own
@@ -25,7 +25,7 @@ class Tasks:
     network: Mapping[str, Any]
     heartbeat_seconds: int = 300
 
-    def input(self, job: JobFile, code: CodeIdentity) -> dict[str, Any]:
+    def input(self, job: AnyJob, code: CodeIdentity) -> dict[str, Any]:
         """Task definition, limits in seconds, and the network, as the machines carry them."""
         return {
             "definition": code.task_definition,

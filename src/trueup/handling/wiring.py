@@ -11,6 +11,7 @@ import trueup
 from trueup.accepting import Acceptance
 from trueup.artifacts import Artifacts
 from trueup.artifacts.s3 import S3Store, connect_s3, list_sizes
+from trueup.artifacts.store import place
 from trueup.aws import connect
 from trueup.aws.ecs import Ecs
 from trueup.aws.executions import StateMachine
@@ -30,9 +31,10 @@ from trueup.handling.tasks import Tasks
 from trueup.jobfile import read_catalogue
 from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable, connect_dynamodb
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.naming import Naming
 from trueup.reporting import Reports
+from trueup.reporting.comparison import Comparisons
 from trueup.settling import Settlement
 from trueup.starting import Starter
 from trueup.watching import GateViews, Lists, Watch
@@ -62,7 +64,8 @@ def accepting() -> Accepting:
 @cache
 def settling() -> Settling:
     """For `settle`."""
-    return Settling(_ledger(), _artifacts(), _settlement(), _starter(), _tasks(), _gating())
+    gating = _gating()
+    return Settling(_ledger(), _artifacts(), _settlement(), _starter(), _tasks(), gating, _arrived)
 
 
 @cache
@@ -109,8 +112,9 @@ def _ecs() -> Ecs:
 
 
 @cache
-def _executions() -> StateMachine:
-    return StateMachine(connect("stepfunctions"), os.environ["TRUEUP_BACKFILL"])
+def _executions() -> dict[str, StateMachine]:
+    machines = {"backfill": os.environ["TRUEUP_BACKFILL"], "reconcile": os.environ["TRUEUP_RECONCILE"]}
+    return {kind: StateMachine(connect("stepfunctions"), arn) for kind, arn in machines.items()}
 
 
 def _logs() -> TaskLogs:
@@ -118,9 +122,14 @@ def _logs() -> TaskLogs:
 
 
 @cache
-def _jobs() -> dict[str, JobFile]:
+def _jobs() -> dict[str, AnyJob]:
     # The layer carries it beside the package, wherever the layer is.
     return read_catalogue((Path(trueup.__file__).parents[1] / "catalogue.json").read_bytes())
+
+
+def _arrived(location: str) -> bool:
+    key = place(location)[1]
+    return any(found == key for found, _ in list_sizes(connect_s3(), location))
 
 
 def _starter() -> Starter:
@@ -132,7 +141,8 @@ def _acceptance() -> Acceptance:
 
 
 def _settlement() -> Settlement:
-    return Settlement(_ledger(), _artifacts(), _acceptance(), _reports().of)
+    verdict = _comparisons().verdict
+    return Settlement(_ledger(), _artifacts(), _acceptance(), _reports().of, verdict)
 
 
 def _gating() -> Gating:
@@ -146,6 +156,10 @@ def _waiting() -> TaskTokens:
 
 def _reports() -> Reports:
     return Reports(_ledger(), _artifacts())
+
+
+def _comparisons() -> Comparisons:
+    return Comparisons(_ledger(), _artifacts())
 
 
 def _tasks() -> Tasks:

@@ -65,9 +65,13 @@ class Tasks:
                 remedy="Leave: two tasks were started for one launch, and the other one works.",
             ) from failed
 
-    def end_launch(self, run_id: str, launch: int) -> None:
-        """Let no task register for a launch any more; those that did are to be proved stopped after this."""
-        self._table.write(Write(keys.ended(run_id, launch), sets={"launch": launch}))
+    def end_launch(self, run_id: str, launch: int) -> bool:
+        """Let no task register for a launch any more; those that did are to be proved stopped after this.
+
+        Gives whether the trail told its end before: then what it costs was decided.
+        """
+        old = self._table.write(Write(keys.ended(run_id, launch), sets={"launch": launch}))
+        return "answer" in (old or {})
 
     def beat(self, run_id: str, task: TaskItem) -> None:
         """Renew what the task says of itself. Raises LostOwnership where it was proved stopped."""

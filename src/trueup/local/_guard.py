@@ -1,10 +1,17 @@
-"""Runs one server and ends it, with all it started, when the pipe on standard input closes.
+"""Owns a folder and runs programs in it, one at a time; at its end neither they nor the folder are left.
 
-Asking it to stop and dying are the same event: whoever started the guard holds the pipe's other end,
-and the kernel closes that end however its holder goes, by SIGKILL too. So there is one way to clean up.
+Standard input is one end of a socket pair, and whoever started the guard holds the other. The kernel closes
+that one however its holder goes, by SIGKILL too; asking the guard to end and dying are the same event, so
+there is one way to clean up. The guard makes the folder itself: there is no moment at which it has no owner.
 
-It is started by path with `python -I -S`: the standard library only, and nothing of trueup.
-Its argument is a JSON object, see `Orders`.
+On the socket go JSON objects, a line each: news out, orders (see `Orders`) in.
+
+    {"folder": path}  or  {"error": why there is none}      at the start
+    {"code": number}                                        when the program of an order has ended, and all
+                                                            that it started
+
+It is started by path with `python -I -S`, the standard library only and nothing of trueup. Its arguments are
+the folder's parent and the first part of its name; without them it has no folder.
 """
 
 import ctypes
@@ -13,6 +20,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,38 +29,37 @@ from typing import TypedDict
 
 KILL_AFTER_SECONDS = 5.0
 PR_SET_CHILD_SUBREAPER = 36
+CHUNK = 65536
+CANNOT_START = 127
 
 
 class Orders(TypedDict):
-    """What to run and what to leave behind: nothing of `folder`."""
+    """What to run. A descriptor that is sent along becomes its standard input."""
 
     argv: list[str]
     env: dict[str, str]
-    folder: str  # the log is written here; removed at the end
+    cwd: str
+    log: str  # its output goes to the end of this file
     user: int | None  # drop to this user and group first
-    keep_fd: int | None  # one inherited descriptor that the server gets
     stop_signal: int
 
 
+class Gone(Exception):
+    """Whoever started the guard is gone, or wants it to end."""
+
+
 def main() -> None:
-    """Run the server until it ends by itself or standard input closes; exit with its code."""
-    orders: Orders = json.loads(sys.argv[1])
-    try:
-        code = _run(orders)
-    finally:
-        shutil.rmtree(orders["folder"], ignore_errors=True)
-    sys.exit(code if code >= 0 else 128 - code)  # as a shell says it: 128 + the signal that ended it
-
-
-def _run(orders: Orders) -> int:
+    """Own the folder, and obey orders until the end."""
     wake = _wake_on_signals()
     _adopt_orphans()
-    server = _start(orders)
+    folder = ""
     try:
-        _wait_for_the_end(wake, server)
+        folder = _make_folder(sys.argv[1:])
+        Guard(socket.socket(fileno=os.dup(0)), wake).obey(folder)
+    except (Gone, ConnectionError):
+        pass
     finally:
-        _stop(server, orders["stop_signal"])
-    return server.returncode
+        _remove(folder)
 
 
 def _wake_on_signals() -> int:
@@ -71,45 +78,112 @@ def _adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _start(orders: Orders) -> subprocess.Popen[bytes]:
-    user, kept = orders["user"], orders["keep_fd"]
-    with open(os.path.join(orders["folder"], "log"), "ab") as log:
-        server = subprocess.Popen(
+def _make_folder(place: list[str]) -> str:
+    if not place:
+        return ""
+    parent, prefix = place
+    folder = os.path.join(parent, prefix + os.urandom(4).hex())
+    try:
+        os.mkdir(folder, 0o700)
+    except OSError as error:
+        _send(0, {"error": f"{parent}: {error.strerror}"})
+        raise Gone from error
+    return folder
+
+
+def _send(descriptor: int, news: dict[str, object]) -> None:
+    line = json.dumps(news).encode() + b"\n"
+    while line:
+        line = line[os.write(descriptor, line) :]
+
+
+class Guard:
+    """Runs what it is ordered to."""
+
+    def __init__(self, line: socket.socket, wake: int) -> None:
+        self._line = line
+        self._wake = wake
+        self._rest = b""
+        self._given: list[int] = []
+
+    def obey(self, folder: str) -> None:
+        """Run one program after the other. Raises Gone at the end of it all."""
+        self._tell({"folder": folder})
+        while True:
+            code = self._run(self._next())
+            # As a shell says it: 128 + the signal that ended it.
+            self._tell({"code": code if code >= 0 else 128 - code})
+
+    def _tell(self, news: dict[str, object]) -> None:
+        _send(self._line.fileno(), news)
+
+    def _next(self) -> Orders:
+        while b"\n" not in self._rest:
+            self._wait()
+        line, _, self._rest = self._rest.partition(b"\n")
+        orders: Orders = json.loads(line)
+        return orders
+
+    def _run(self, orders: Orders) -> int:
+        stdin = self._given.pop() if self._given else subprocess.DEVNULL
+        try:
+            program = _start(orders, stdin)
+        except OSError as error:
+            _note(orders["log"], error)
+            return CANNOT_START
+        finally:
+            if stdin >= 0:
+                os.close(stdin)  # or clients of a dead server would wait in its queue, and not be refused
+        try:
+            while program.poll() is None:
+                self._wait()
+        finally:
+            _stop(program, orders["stop_signal"])
+        return program.returncode
+
+    def _wait(self) -> None:
+        """Until something happened: an order came, a child ended. Raises Gone when it is time to end."""
+        ready, _, _ = select.select([self._line.fileno(), self._wake], [], [])
+        if self._wake in ready and set(os.read(self._wake, CHUNK)) - {signal.SIGCHLD}:
+            raise Gone
+        if self._line.fileno() in ready:
+            data, given, _, _ = socket.recv_fds(self._line, CHUNK, 1)
+            if not data:
+                raise Gone
+            self._given += given
+            self._rest += data
+
+
+def _start(orders: Orders, stdin: int) -> "subprocess.Popen[bytes]":
+    user = orders["user"]
+    with open(orders["log"], "ab") as log:
+        return subprocess.Popen(
             orders["argv"],
             env=orders["env"],
-            cwd=orders["folder"],
-            stdin=subprocess.DEVNULL,
+            cwd=orders["cwd"],
+            stdin=stdin,
             stdout=log,
             stderr=log,
             start_new_session=True,
-            pass_fds=() if kept is None else (kept,),
             user=user,
             group=user,
             extra_groups=None if user is None else [],
         )
-    if kept is not None:
-        os.close(kept)  # or clients of a dead server would wait in its queue instead of being refused
-    return server
 
 
-def _wait_for_the_end(wake: int, server: subprocess.Popen[bytes]) -> None:
-    """Return when standard input has closed, the server has ended, or a signal other than SIGCHLD came."""
-    while server.poll() is None:
-        ready, _, _ = select.select([0, wake], [], [])
-        if 0 in ready and not os.read(0, 1024):
-            return
-        if wake in ready and set(os.read(wake, 1024)) - {signal.SIGCHLD}:
-            return
+def _note(log: str, error: OSError) -> None:
+    with suppress(OSError), open(log, "a") as text:
+        text.write(f"{error}\n")
 
 
-def _stop(server: subprocess.Popen[bytes], stop_signal: int) -> None:
-    """Ask the server to stop, wait a little, then kill its group and whatever else was left to us."""
-    if server.poll() is None:
-        server.send_signal(stop_signal)
+def _stop(program: "subprocess.Popen[bytes]", stop_signal: int) -> None:
+    """Ask the program to stop, wait a little, then kill its group and whatever else was left to us."""
+    if program.poll() is None:
+        program.send_signal(stop_signal)
         with suppress(subprocess.TimeoutExpired):
-            server.wait(KILL_AFTER_SECONDS)
-    _kill_group(server.pid)
-    server.wait()
+            program.wait(KILL_AFTER_SECONDS)
+    _kill_group(program.pid)
+    program.wait()
     _bury_orphans()
 
 
@@ -137,6 +211,13 @@ def _children() -> list[int]:
             return [int(pid) for pid in listing.read().split()]
     except OSError:
         return []
+
+
+def _remove(folder: str) -> None:
+    """Whoever started the guard may have been writing there until it died: so more than once, if need be."""
+    deadline = time.monotonic() + KILL_AFTER_SECONDS
+    while folder and os.path.exists(folder) and time.monotonic() < deadline:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

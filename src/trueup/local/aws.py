@@ -9,7 +9,6 @@ import http.client
 import os
 import socket
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -20,7 +19,7 @@ import boto3
 from botocore.config import Config
 
 from trueup.errors import LocalStackError
-from trueup.local.process import guarded
+from trueup.local.process import Started, guard, nobody
 
 OWN_ENDPOINT = "TRUEUP_AWS_ENDPOINT"
 REGION = "us-east-1"
@@ -45,30 +44,40 @@ SETTINGS = {
     "DOCKER_HOST": "unix:///nonexistent/docker.sock",
 }
 
+# Its own main() cannot take over a socket; hypercorn, which that runs, can: here its standard input.
+_ARGS = ["-m", "hypercorn", "ministack.app:app", "--bind", "fd://0", "--keep-alive", "75"]
 
 Connect = Callable[[str], Any]
 """Gives a client of a service, by boto3's name for it."""
 
 
 @contextmanager
-def ministack(services: Iterable[str] = (), env: Mapping[str, str] | None = None) -> Iterator[str]:
+def ministack(
+    services: Iterable[str] = (),
+    env: Mapping[str, str] | None = None,
+    python: str | None = None,
+    started: Started = nobody,
+) -> Iterator[str]:
     """Yield the endpoint URL of an empty AWS that lives as long as the block.
 
     `services` limits it to those (all, when empty); `env` is added to its environment, which its Lambda
-    functions inherit.
+    functions inherit; `python` is one that has MiniStack, where it is not to be this one.
     Where TRUEUP_AWS_ENDPOINT is set, that URL is yielded and nothing is started.
     Raises LocalStackError when MiniStack is missing or does not start.
     """
     if own := os.environ.get(OWN_ENDPOINT):
         yield own
         return
-    _require_ministack()
-    folder = Path(tempfile.mkdtemp(prefix="trueup-aws-"))
-    listener = _listener()
-    port = listener.getsockname()[1]
-    environment = _environment(folder, port, services) | dict(env or {})
-    with guarded("MiniStack", _argv(listener), folder=folder, env=environment, hand_over=listener) as server:
+    if python is None:
+        _require_ministack()
+    with guard("trueup-aws-") as under:
+        listener = _listener()
+        port = listener.getsockname()[1]
+        environment = _environment(under.folder, port, services) | dict(env or {})
+        argv = [python or sys.executable, *_ARGS]
+        server = under.serve("MiniStack", argv, env=environment, hand_over=listener)
         server.wait_until(lambda: _healthy(port), START_SECONDS)
+        started(server)
         yield f"http://127.0.0.1:{port}"
 
 
@@ -92,6 +101,7 @@ def client(service: str, endpoint: str, **options: Any) -> Any:
         tcp_keepalive=True,
         retries={"mode": "standard", "max_attempts": 5},
         s3={"addressing_style": "path"},  # bucket names are no host names here
+        inject_host_prefix=False,  # nor is `sync-` of Step Functions
     )
     options["config"] = config.merge(options["config"]) if "config" in options else config
     credentials = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": REGION}
@@ -110,12 +120,6 @@ def _require_ministack() -> None:
             "The local AWS is not installed: the package ministack is missing.",
             remedy=f"Install trueup[local], or set {OWN_ENDPOINT} to an emulator of your own.",
         )
-
-
-def _argv(listener: socket.socket) -> list[str]:
-    """Its own main() cannot take over a socket; hypercorn, which that runs, can."""
-    bind = f"fd://{listener.fileno()}"
-    return [sys.executable, "-m", "hypercorn", "ministack.app:app", "--bind", bind, "--keep-alive", "75"]
 
 
 def _environment(folder: Path, port: int, services: Iterable[str]) -> dict[str, str]:

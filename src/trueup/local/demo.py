@@ -1,11 +1,10 @@
-"""The demo: a year of real flights backfilled twice, with tasks killed, and every record counted."""
+"""The demo: a year of real flights backfilled twice, with faults on the way, and every record counted."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import takewhile
@@ -13,10 +12,11 @@ from typing import Any
 
 from trueup.errors import LocalStackError, TrueupError
 from trueup.local.bill import bill_of
+from trueup.local.demo_faults import DEATHS
 from trueup.local.expected import check_rows, check_summary
+from trueup.local.faults import Fault, FaultPlan, Strike
 from trueup.local.flights import days
-from trueup.local.killing import Killer, Kills
-from trueup.local.stack import CLUSTER, NAME, Stack, stack
+from trueup.local.stack import CLUSTER, NAME, Options, Stack, stack
 from trueup.local.stores import put_days
 from trueup.local.targets import FLIGHTS_BUCKET, ROWS_TABLE, SUMMARY_TABLE
 from trueup.model.counters import COUNTERS
@@ -30,6 +30,7 @@ PARAMS = {
 START, END = "2013-01-01", "2014-01-01"
 AT_ONCE = 8
 """Tasks of a job; both jobs run side by side."""
+DEADLY = ("crash", "kill", "exit")
 LONGEST = 900.0
 _POLL_SECONDS = 0.5
 _FEW = 5
@@ -37,20 +38,45 @@ _FEW = 5
 Note = Callable[[str], None]
 
 
-def run_demo(*, seed: int | None, note: Note, end: str = END, kills: Kills | None = None) -> dict[str, Any]:
+def run_demo(
+    *, seed: int | None, note: Note, end: str = END, faults: Sequence[Fault] = DEATHS
+) -> dict[str, Any]:
     """Start the stack, run both jobs, compare both tables, and give the figures as a JSON document.
 
-    The window begins with 2013 and ends before `end`.
+    The window begins with 2013 and ends before `end`. `faults` strike by the seed: any, where none is given.
     `status` is SUCCEEDED where every partition was accepted and both tables equal an independent aggregate.
     Raises LocalStackError where the stack does not come up, or a run reaches no end.
     """
     rng = random.Random(seed)
-    with stack(note=note) as up:
+    plan = FaultPlan(seed=rng.randrange(2**32) if seed is None else seed, faults=tuple(faults))
+
+    def struck(strike: Strike) -> None:
+        note(f"  {told(strike)}")
+
+    options = Options(faults=plan, struck=struck, task_environment=_environment(faults))
+    with stack(options, note) as up:
         found = put_days(up.client("s3"), FLIGHTS_BUCKET, days_before(end))
         note(f"{found} days of flights are in S3.")
-        jobs = _Demo(up, note, end, rng, kills or Kills()).run()
+        jobs = _Demo(up, note, end, rng).run()
+        given = up.faults.told()
     good = all(job["status"] == RunStatus.SUCCEEDED and job["tableEqual"] for job in jobs.values())
-    return {"status": "SUCCEEDED" if good else "FAILED", "jobs": jobs}
+    return {"status": "SUCCEEDED" if good else "FAILED", "jobs": jobs, "faults": given}
+
+
+def told(strike: Strike) -> str:
+    """One strike, for people."""
+    whom, what = strike.subject, strike.what
+    if strike.fault in DEADLY:
+        return f"killed launch {whom.launch} of {whom.run} ({strike.fault})"
+    if whom.launch is not None:
+        return f"{strike.fault}{what and f', {what},'} struck launch {whom.launch} of {whom.run}"
+    return f"{strike.fault}{what and f', {what},'} struck {whom.run or whom.function}"
+
+
+def _environment(faults: Sequence[Fault]) -> dict[str, str]:
+    """Where faults wait for checkpoints, there is one after each batch."""
+    waiting = any(getattr(one, "checkpoint", None) for one in faults)
+    return {"TRUEUP_CHECKPOINT_SECONDS": "0"} if waiting else {}
 
 
 def days_before(end: str) -> Iterator[tuple[date, bytes]]:
@@ -64,7 +90,6 @@ class _Working:
 
     job: str
     run: Run
-    killer: Killer
     started: float = field(default_factory=time.monotonic)
     seconds: float | None = None
 
@@ -77,16 +102,14 @@ class _Demo:
     note: Note
     end: str
     rng: random.Random
-    kills: Kills
 
     def run(self) -> dict[str, dict[str, Any]]:
         """Start both, wait for both, and give the figures of each."""
-        with ExitStack() as killers:
-            both = [self._start(job, killers) for job in PARAMS]
-            self._wait_for(both)
+        both = [self._start(job) for job in PARAMS]
+        self._wait_for(both)
         return {one.job: self._figures(one) for one in both}
 
-    def _start(self, job: str, killers: ExitStack) -> _Working:
+    def _start(self, job: str) -> _Working:
         request = {
             "job": job,
             "requestId": f"demo-{job}-{self.rng.randrange(2**32):08x}",
@@ -101,10 +124,7 @@ class _Demo:
             raise TrueupError(f"{job} was not started: {answer.get('errorMessage', answer)}")
         run = self.up.ledger.runs.get(answer["runId"])
         self.note(f"{run.run_id} is started.")
-        # A source of chance for each: threads that share one would make a seed mean nothing.
-        rng = random.Random(self.rng.random())
-        killer = Killer(self.up.ecs, self.up.ledger, run.run_id, self.kills, rng, self.note)
-        return _Working(job, run, killers.enter_context(killer))
+        return _Working(job, run)
 
     def _wait_for(self, both: list[_Working]) -> None:
         deadline = time.monotonic() + LONGEST
@@ -114,7 +134,7 @@ class _Demo:
                     f"{waiting[0].run.run_id} reached no end within {LONGEST:.0f} seconds.",
                     remedy="Start `trueup up --flights`, and look at the executions there.",
                 )
-            time.sleep(_POLL_SECONDS)
+            self.up.parts.wait(_POLL_SECONDS)
             for one in waiting:
                 self._look_at(one)
 
@@ -142,7 +162,7 @@ class _Demo:
             "records": {**records, "replayed": total.replayed},
             "launches": run.launches,
             "tasks": self._tasks(one.job),
-            "kills": one.killer.killed,
+            "kills": sum(strike.fault in DEADLY for strike in up.faults.strikes(run.run_id)),
             "executions": bill.executions,
             "transitions": bill.transitions,
             "seconds": round(one.seconds or 0.0, 1),

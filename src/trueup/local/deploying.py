@@ -7,7 +7,7 @@ says of machines and tasks: the engine and the ECS server of this package take t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from botocore.exceptions import ClientError, WaiterError
 
 from trueup.errors import LocalStackError
 from trueup.local.aws import Connect
-from trueup.local.ecs import Ecs
+from trueup.local.ecs import ApiError, Ecs
 from trueup.local.packaging import layer, package
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 
 ARTEFACTS = "trueup-artefacts"
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
@@ -40,7 +40,7 @@ class Deployed:
 
 
 def deploy(
-    connect: Connect, root: Path, stack: str, parameters: Mapping[str, str], jobs: Mapping[str, JobFile]
+    connect: Connect, root: Path, stack: str, parameters: Mapping[str, str], jobs: Mapping[str, AnyJob]
 ) -> Deployed:
     """Package the template of a folder and deploy it as a stack. Raises LocalStackError with what failed."""
     s3 = connect("s3")
@@ -95,10 +95,10 @@ def _deployed(cloudformation: Any, stack: str) -> Deployed:
     return Deployed(outputs, resources)
 
 
-def give_environment(connect: Connect, deployed: Deployed, variables: Mapping[str, str]) -> None:
-    """Add variables to what the functions find in their environment: where the servers are."""
+def give_environment(connect: Connect, names: Iterable[str], variables: Mapping[str, str]) -> None:
+    """Add variables to what functions find in their environment: where the servers are."""
     functions = connect("lambda")
-    for name in deployed.of_type("AWS::Lambda::Function"):
+    for name in names:
         found = functions.get_function_configuration(FunctionName=name)
         known = found.get("Environment", {}).get("Variables", {})
         functions.update_function_configuration(
@@ -114,39 +114,52 @@ def make_machines(connect: Connect, deployed: Deployed, engine: Any) -> None:
     kept = connect("stepfunctions")
     for arn in deployed.of_type("AWS::StepFunctions::StateMachine"):
         machine = kept.describe_state_machine(stateMachineArn=arn)
-        # CloudFormation takes YAML, the API of Step Functions JSON alone.
-        definition = json.dumps(yaml.safe_load(machine["definition"]))
         try:
+            # CloudFormation takes YAML, the API of Step Functions JSON alone.
+            definition = json.dumps(yaml.safe_load(machine["definition"]))
             engine.create_state_machine(
                 name=machine["name"], definition=definition, roleArn=machine["roleArn"]
             )
-        except ClientError as error:
+        except (ClientError, yaml.YAMLError, TypeError) as error:  # the last: dates, which JSON has not
+            why = error.response["Error"]["Message"] if isinstance(error, ClientError) else error
             raise LocalStackError(
-                f"The machine {machine['name']} was refused: {error.response['Error']['Message']}",
+                f"The machine {machine['name']} was refused: {why}",
                 remedy="Correct its definition, or do without what the local engine does not implement.",
             ) from error
 
 
 def make_tasks(connect: Connect, deployed: Deployed, ecs: Ecs, own: Any) -> None:
-    """Hand clusters and task definitions over to the ECS server; `own` is a client of it."""
+    """Hand clusters and task definitions over to the ECS server; `own` is a client of it.
+
+    Raises LocalStackError where it does not implement what a definition asks for.
+    """
     for name in deployed.of_type("AWS::ECS::Cluster"):
         own.create_cluster(clusterName=name)
     kept = connect("ecs")
-    kept.meta.events.register("before-parse.ecs.DescribeTaskDefinition", _spell_secrets)
+    kept.meta.events.register("before-parse.ecs.DescribeTaskDefinition", _spell_containers)
     for arn in deployed.of_type("AWS::ECS::TaskDefinition"):
         told = kept.describe_task_definition(taskDefinition=arn, include=["TAGS"])
         definition = told["taskDefinition"]
         if "registeredAt" in definition:
             definition["registeredAt"] = definition["registeredAt"].timestamp()
-        ecs.take_over(definition, told.get("tags"))
+        try:
+            ecs.take_over(definition, told.get("tags"))
+        except ApiError as error:
+            raise LocalStackError(
+                f"The task definition {definition['family']} was refused: {error.message}",
+                remedy="Correct it, or do without what the local ECS does not implement.",
+            ) from error
 
 
-def _spell_secrets(response_dict: dict[str, Any], **_: Any) -> None:
-    """MiniStack 1.5 tells secrets in CloudFormation's spelling, which botocore would drop."""
+def _spell_containers(response_dict: dict[str, Any], **_: Any) -> None:
+    """MiniStack 1.5 tells secrets and log drivers in CloudFormation's spelling, which botocore would drop."""
     body = json.loads(response_dict["body"])
     for container in body.get("taskDefinition", {}).get("containerDefinitions", []):
-        container["secrets"] = [
-            {f"{name[0].lower()}{name[1:]}": value for name, value in secret.items()}
-            for secret in container.get("secrets", [])
-        ]
+        container["secrets"] = [_spelt(secret) for secret in container.get("secrets", [])]
+        if "logConfiguration" in container:
+            container["logConfiguration"] = _spelt(container["logConfiguration"])
     response_dict["body"] = json.dumps(body).encode()
+
+
+def _spelt(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{name[0].lower()}{name[1:]}": value for name, value in given.items()}

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from trueup.jobfile import catalogue, load
+from trueup.local.aws import REGION
 from trueup.local.ecs import KnownImages, worker_image
 from trueup.model.base import sha256
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 
 MODES = ("read", "write")
 
@@ -19,7 +20,7 @@ MODES = ("read", "write")
 class JobFolder:
     """A job and the folder of its code, which stands for its image."""
 
-    job: JobFile
+    job: AnyJob
     folder: Path
 
     @property
@@ -58,8 +59,11 @@ def images_of(jobs: Mapping[str, JobFolder]) -> KnownImages:
     return KnownImages({one.image: worker_image(one.folder) for one in jobs.values()})
 
 
-def register(own: Any, stack: str, one: JobFolder, environment: Mapping[str, str]) -> None:
-    """Register both task definitions of a job, as template.yaml would have them; `own` is an ECS client."""
+def register(own: Any, stack: str, one: JobFolder, environment: Mapping[str, str], logs: str) -> None:
+    """Register both task definitions of a job, as template.yaml would have them.
+
+    `own` is an ECS client, `logs` the log group of the tasks.
+    """
     task = one.job.task
     for mode in MODES:
         names: Mapping[str, str] = getattr(one.job.secrets, mode)
@@ -75,6 +79,14 @@ def register(own: Any, stack: str, one: JobFolder, environment: Mapping[str, str
                     "image": one.image,
                     "essential": True,
                     "stopTimeout": task.stop_seconds,
+                    "logConfiguration": {
+                        "logDriver": "awslogs",
+                        "options": {
+                            "awslogs-group": logs,
+                            "awslogs-region": REGION,
+                            "awslogs-stream-prefix": f"{one.job.name}-{mode}",
+                        },
+                    },
                     "environment": [{"name": name, "value": value} for name, value in environment.items()],
                     "secrets": [
                         {"name": f"SECRET_{name.upper().replace('-', '_')}", "valueFrom": secret}

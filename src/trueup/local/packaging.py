@@ -22,7 +22,7 @@ import trueup
 from trueup.errors import LocalStackError
 from trueup.jobfile import catalogue, write_catalogue
 from trueup.model.base import sha256
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 
 TEMPLATE = "template.yaml"
 LAYER = "build/layer"
@@ -57,12 +57,43 @@ def project() -> Path:
 
 
 def read_template(root: Path) -> dict[str, Any]:
-    """The template of a folder, its intrinsics as mappings."""
-    template: dict[str, Any] = yaml.load((root / TEMPLATE).read_text(), _Loader)  # noqa: S506  a SafeLoader
+    """The template of a folder, its intrinsics as mappings.
+
+    Raises LocalStackError where it is no YAML, or has not the outline of a template.
+    """
+    try:
+        template = yaml.load((root / TEMPLATE).read_text(), _Loader)  # noqa: S506  a SafeLoader
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise _untold(f"it cannot be read: {error}.") from error
+    if not isinstance(template, dict):
+        raise _untold(f"it is {_kind(template)}, and a template is a mapping.")
+    template.setdefault("Parameters", {})
+    for section in ("Parameters", "Resources"):
+        _check_section(section, template.get(section))
     return template
 
 
-def layer(jobs: Mapping[str, JobFile]) -> dict[str, bytes]:
+def _check_section(section: str, given: object) -> None:
+    if not isinstance(given, dict):
+        raise _untold(f"{section} is {_kind(given)}, and has to be a mapping of names.")
+    for name, one in given.items():
+        if not isinstance(one, dict) or not isinstance(one.get("Type"), str):
+            raise _untold(f"{section}: {name} has to be a mapping with a Type.")
+        if not isinstance(one.get("Properties", {}), dict):
+            raise _untold(f"{section}: {name}: Properties is {_kind(one['Properties'])}, not a mapping.")
+
+
+def _kind(value: object) -> str:
+    return "empty" if value is None else f"a {type(value).__name__}"
+
+
+def _untold(what: str) -> LocalStackError:
+    return LocalStackError(
+        f"{TEMPLATE}: {what}", remedy="Correct it; cfn-lint says more about a template than this."
+    )
+
+
+def layer(jobs: Mapping[str, AnyJob]) -> dict[str, bytes]:
     """The layer's files, all but its dependencies: the package, and the catalogue of jobs beside it."""
     package = Path(trueup.__file__).parent
     files = {f"python/trueup/{name}": data for name, data in _files(package)}

@@ -11,15 +11,23 @@ import os
 import pwd
 import shutil
 import signal
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 from trueup.errors import LocalStackError
-from trueup.local.process import guarded
+from trueup.local.process import (
+    Guard,
+    Program,
+    Server,
+    Started,
+    guard,
+    last_words,
+    no_folder,
+    nobody,
+    temporary,
+)
 
 OWN_SERVER = "TRUEUP_POSTGRES_DSN"
 START_SECONDS = 60.0
@@ -37,7 +45,7 @@ SETTINGS = {
 
 
 @contextmanager
-def postgres(data_dir: Path | None = None) -> Iterator[str]:
+def postgres(data_dir: Path | None = None, started: Started = nobody) -> Iterator[str]:
     """Yield the DSN of a PostgreSQL server, as its superuser, that lives as long as the block.
 
     `data_dir` keeps the data from one start to the next; without it they are gone at the end.
@@ -47,31 +55,24 @@ def postgres(data_dir: Path | None = None) -> Iterator[str]:
     if own := os.environ.get(OWN_SERVER):
         yield own
         return
-    folder = Path(tempfile.mkdtemp(prefix="trueup-pg-", dir=_short_folder()))
-    try:
+    with guard("trueup-pg-", _short_folder()) as under:
         user = _unprivileged_user()
-        _hand_over(folder, user)
-        programs = _programs(folder, user)
-        data = data_dir.resolve() if data_dir else folder / "data"
-        _initialise(programs, data, user)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    with _running(programs, data, folder, user) as dsn:
-        yield dsn
+        _hand_over(under.folder, user)
+        programs = _programs(under.folder, user)
+        data = data_dir.resolve() if data_dir else under.folder / "data"
+        _initialise(under, programs, data, user)
+        started(_serve(under, programs, data, user))
+        yield f"host={under.folder} port=5432 user=postgres dbname=postgres"
 
 
-@contextmanager
-def _running(programs: Path, data: Path, folder: Path, user: int | None) -> Iterator[str]:
+def _serve(under: Guard, programs: Path, data: Path, user: int | None) -> Server:
+    folder = under.folder
     settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
     argv = [str(programs / "postgres"), "-D", str(data), "-k", str(folder), *settings]
     # SIGINT is PostgreSQL's "fast shutdown": it ends the sessions and does not wait for their clients.
-    server = guarded(
-        "PostgreSQL", argv, folder=folder, env=_environment(), user=user, stop_signal=signal.SIGINT
-    )
-    with server as running:
-        running.wait_until(lambda: _says_ready(data, folder), START_SECONDS)
-        yield f"host={folder} port=5432 user=postgres dbname=postgres"
+    server = under.serve("PostgreSQL", argv, env=_environment(), user=user, stop_signal=signal.SIGINT)
+    server.wait_until(lambda: _says_ready(data, folder), START_SECONDS)
+    return server
 
 
 def _says_ready(data: Path, folder: Path) -> bool:
@@ -85,7 +86,7 @@ def _says_ready(data: Path, folder: Path) -> bool:
 
 def _short_folder() -> str | None:
     """Where the socket goes: its path may have about 100 characters, and some TMPDIRs are longer."""
-    return None if len(tempfile.gettempdir()) < 60 else "/tmp"  # noqa: S108  mkdtemp makes it ours alone
+    return None if len(temporary()) < 60 else "/tmp"  # noqa: S108  the guard makes its folder ours alone
 
 
 def _unprivileged_user() -> int | None:
@@ -110,13 +111,16 @@ def _programs(folder: Path, user: int | None) -> Path:
 def _copy(package: Path, to: Path) -> Path:
     """Copy the package and the libraries that lie beside it, where the programs look for them."""
     leave_out = shutil.ignore_patterns("include", "__pycache__")
-    for source in package.parent.glob(f"{package.name}*"):
-        if source.suffix != ".dist-info":
-            shutil.copytree(source, to / source.name, ignore=leave_out)
+    try:
+        for source in package.parent.glob(f"{package.name}*"):
+            if source.suffix != ".dist-info":
+                shutil.copytree(source, to / source.name, ignore=leave_out)
+    except OSError as error:
+        raise no_folder(f"{to}: {error}") from error
     return to / package.name
 
 
-def _initialise(programs: Path, data: Path, user: int | None) -> None:
+def _initialise(under: Guard, programs: Path, data: Path, user: int | None) -> None:
     """Make `data` a database folder, unless it is one."""
     if (data / "PG_VERSION").exists():
         return
@@ -124,13 +128,11 @@ def _initialise(programs: Path, data: Path, user: int | None) -> None:
     _hand_over(data, user)
     argv = [str(programs / "initdb"), "-D", str(data), "-U", "postgres", "--auth=trust"]
     argv += ["--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"]
-    done = subprocess.run(
-        argv, env=_environment(), cwd="/", user=user, group=user, capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
+    log = under.folder / "initdb.log"
+    program = Program(argv=argv, env=_environment(), folder=under.folder, log=log, user=user)
+    if under.run(program) != 0:
         raise LocalStackError(
-            f"PostgreSQL could not create its data in {data}: {done.stderr.strip()}",
-            remedy=_remedy(user),
+            f"PostgreSQL could not create its data in {data}. {last_words(log)}", remedy=_remedy(user)
         )
 
 

@@ -11,7 +11,7 @@ BACKLOG = 1024
 
 
 def listen(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
-    """A socket that takes connections from now on; port 0 is any free one. Raises OSError."""
+    """A socket that takes connections from now on; port 0 is any free one. Raises OSError, OverflowError."""
     # The protocol is named because asyncio turns Nagle's algorithm off only where it is: with it, every
     # answer that is sent in two pieces takes 40 ms.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -19,7 +19,7 @@ def listen(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen(BACKLOG)
-    except OSError:
+    except (OSError, OverflowError):  # the latter for numbers that no port has
         listening.close()
         raise
     return listening

@@ -1,5 +1,6 @@
 """The local stack: the emulator, PostgreSQL, ECS and Step Functions, with template.yaml deployed to them.
 
+    one address       a thread of this process, that passes calls on to the three below
     AWS around it     MiniStack, a process; or an emulator of one's own
     PostgreSQL        a process
     ECS, the engine   threads of this process; tasks are processes
@@ -18,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from trueup.artifacts import Artifacts
 from trueup.artifacts.s3 import S3Store
@@ -26,14 +27,20 @@ from trueup.errors import LocalStackError
 from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable
 from trueup.local import ecs as local_ecs
+from trueup.local import faults as local_faults
 from trueup.local.aws import REGION, Connect, client, connector, ministack
 from trueup.local.deploying import Deployed, deploy, give_environment, make_machines, make_tasks
-from trueup.local.ecs import WARM, Ecs, Faults, NoFaults
+from trueup.local.ecs import WARM, Ecs
+from trueup.local.faults import FaultPlan, Faults, Strike
+from trueup.local.gateway import REST, STATES, TASKS, gateway
 from trueup.local.job_tasks import JobFolder, find_jobs, images_of, register
+from trueup.local.own_servers import check_given
 from trueup.local.packaging import project, read_template
+from trueup.local.parts import Parts
+from trueup.local.people import Keys, keys_of, local_user
 from trueup.local.postgres import postgres
 from trueup.local.serving import listen, url_of
-from trueup.local.stepfunctions import Calls, stepfunctions
+from trueup.local.stepfunctions import stepfunctions
 from trueup.local.targets import make_targets
 
 NAME = "trueup"
@@ -64,9 +71,9 @@ class Options:
 
     aws: str | None = None
     jobs: Path | None = None
-    faults: Faults = field(default_factory=NoFaults)
-    between: Callable[[Calls], Calls] | None = None
-    """Stands between the machines and the services that they call: for calls that go wrong on purpose."""
+    faults: FaultPlan = field(default_factory=FaultPlan)
+    struck: Callable[[Strike], None] = lambda strike: None
+    """Hears of each fault that strikes, on the thread that it strikes on."""
     scale: float = 1.0
     timeouts: float = 1.0
     heartbeat_seconds: int = 15
@@ -76,13 +83,19 @@ class Options:
 
 @dataclass(frozen=True)
 class Stack:
-    """A stack that is up. Any thread may use it."""
+    """A stack that is up. Any thread may use it. `endpoint` serves all that the three below it do."""
 
+    endpoint: str
     aws: str
     stepfunctions: str
     ecs: Ecs
+    faults: Faults
     dsn: str
     deployed: Deployed
+    keys: Keys
+    """Of the user of this machine, as whom its tools of AWS call."""
+    parts: Parts
+    """To wait for something: who waits by it hears when a server of the stack ends."""
     _clients: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -99,7 +112,7 @@ class Stack:
     def api(self) -> str:
         """Where the HTTP API is. By its path: names below `localhost` are not known everywhere."""
         (api,) = self.deployed.of_type("AWS::ApiGatewayV2::Api")
-        return f"{self.aws}/_aws/execute-api/{api}/$default"
+        return f"{self.endpoint}/_aws/execute-api/{api}/$default"
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -126,7 +139,13 @@ class Stack:
 
     def environment(self) -> dict[str, str]:
         """What points botocore, and so every tool of AWS, at this stack."""
-        return {"AWS_ENDPOINT_URL": self.aws, **_own(self.stepfunctions, self.ecs.endpoint), **CREDENTIALS}
+        identifier, secret = self.keys
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            **CREDENTIALS,
+            "AWS_ACCESS_KEY_ID": identifier,
+            "AWS_SECRET_ACCESS_KEY": secret,
+        }
 
 
 @contextmanager
@@ -134,16 +153,26 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
     """A stack with the template deployed, and empty targets for the sample jobs, as long as the block lasts.
 
     `note` hears what happens, in a line each. Raises LocalStackError, UsageError for job files.
+    Where the block fails because a server of the stack has ended, that is raised in its place.
     """
     options = options or Options()
     root = project()
+    # What can be wrong is said before anything is started.
+    read_template(root)
+    check_given(options.aws)
     jobs = find_jobs(root, *([options.jobs] if options.jobs else []))
-    with ExitStack() as ups:
+    parts = Parts()
+    with ExitStack() as ups, parts.blamed():
         note("Starting MiniStack, PostgreSQL, ECS and Step Functions …")
-        aws = options.aws or ups.enter_context(ministack(SERVICES))
-        dsn = ups.enter_context(postgres())
+        front = listen()
+        ups.callback(front.close)
+        # What functions that people make find of the servers that are ours.
+        ours = _own(url_of(front), url_of(front))
+        aws = options.aws or ups.enter_context(ministack(SERVICES, ours, started=parts.add))
+        dsn = ups.enter_context(postgres(started=parts.add))
         machines = ups.enter_context(listen())
-        ecs = ups.enter_context(local_ecs.serve(_ecs_options(options, aws, url_of(machines), jobs)))
+        faults = ups.enter_context(local_faults.served(options.faults, options.struck))
+        ecs = ups.enter_context(local_ecs.serve(_ecs_options(options, aws, url_of(machines), jobs, faults)))
         endpoints = {"*": aws, "events": aws, "ecs": ecs.endpoint}
         engine = ups.enter_context(
             stepfunctions(
@@ -151,18 +180,44 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
                 listening=machines,
                 scale=options.scale,
                 timeouts=options.timeouts,
-                between=options.between,
+                between=faults.between,
             )
         )
+        faults.stand_between({"*": aws, "states": engine}, ecs)
+        servers = {REST: aws, STATES: engine, TASKS: ecs.endpoint}
+        endpoint = ups.enter_context(gateway(front, servers))
         note("Deploying template.yaml …")
         connect = connector(aws)
-        deployed = _deploy(connect, options, root, dsn, jobs)
-        up = Stack(aws, engine, ecs, dsn, deployed)
-        _hand_over(connect, up, jobs, note)
+        with _explained(aws):
+            deployed = _deploy(connect, options, root, dsn, jobs)
+            up = Stack(
+                endpoint, aws, engine, ecs, faults, dsn, deployed, keys_of(local_user(), connect), parts
+            )
+            _hand_over(connect, up, jobs, note)
         yield up
 
 
-def _ecs_options(options: Options, aws: str, engine: str, jobs: Mapping[str, JobFolder]) -> local_ecs.Options:
+@contextmanager
+def _explained(aws: str) -> Iterator[None]:
+    """What an emulator refuses while the stack is made, or does not answer, as an error for people."""
+    try:
+        yield
+    except ClientError as error:
+        told = error.response["Error"]
+        raise LocalStackError(
+            f"{error.operation_name} was refused by the local stack: {told['Code']}: {told['Message']}",
+            remedy="Where a stack was deployed to this emulator before, remove it or take an empty one.",
+        ) from error
+    except BotoCoreError as error:
+        raise LocalStackError(
+            f"The emulator at {aws} stopped answering: {error}",
+            remedy="See what it says, and start it again.",
+        ) from error
+
+
+def _ecs_options(
+    options: Options, aws: str, engine: str, jobs: Mapping[str, JobFolder], faults: Faults
+) -> local_ecs.Options:
     vault = client("secretsmanager", aws)
 
     def secret(reference: str) -> str:
@@ -180,8 +235,10 @@ def _ecs_options(options: Options, aws: str, engine: str, jobs: Mapping[str, Job
             **options.task_environment,
         },
         secrets=secret,
+        cloudwatch=client("logs", aws),
+        events=aws,
         warm=(*WARM, "psycopg"),
-        faults=options.faults,
+        faults=faults.launches,
     )
 
 
@@ -191,26 +248,22 @@ def _deploy(
     declared = read_template(root)["Parameters"]
     images = {one.parameter: one.image for one in jobs.values() if one.parameter in declared}
     others = {"HeartbeatSeconds": str(options.heartbeat_seconds)}
-    try:
-        targets = make_targets(connect, dsn)
-    except ClientError as error:
-        raise LocalStackError(
-            f"The targets of the sample jobs could not be made: {error.response['Error']['Message']}",
-            remedy="Where a stack was deployed to this emulator before, remove it or take an empty one.",
-        ) from error
-    parameters = _NETWORK | images | others | targets
+    parameters = _NETWORK | images | others | make_targets(connect, dsn)
     return deploy(connect, root, NAME, parameters, {name: one.job for name, one in jobs.items()})
 
 
 def _hand_over(connect: Connect, up: Stack, jobs: Mapping[str, JobFolder], note: Note) -> None:
     own = up.client("ecs")
-    give_environment(connect, up.deployed, _own(up.stepfunctions, up.ecs.endpoint))
+    functions = up.deployed.of_type("AWS::Lambda::Function")
+    give_environment(connect, functions, _own(up.stepfunctions, up.ecs.endpoint))
+    up.faults.lead_functions(functions, lambda name, more: give_environment(connect, [name], more))
     make_tasks(connect, up.deployed, up.ecs, own)
     make_machines(connect, up.deployed, up.client("stepfunctions"))
     defined = " ".join(up.deployed.of_type("AWS::ECS::TaskDefinition"))
     for name, one in jobs.items():
         if f"/{NAME}-{name}-write:" not in defined:
-            register(own, NAME, one, {"TRUEUP_TABLE": up.table, "TRUEUP_BUCKET": up.bucket})
+            variables = {"TRUEUP_TABLE": up.table, "TRUEUP_BUCKET": up.bucket}
+            register(own, NAME, one, variables, f"/trueup/{NAME}/tasks")
             note(f"{name} is not in template.yaml; its tasks are defined by its job file alone.")
 
 

@@ -12,8 +12,10 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from trueup.errors import LocalStackError
 from trueup.local.aws import Connect
 from trueup.local.packaging import project
+from trueup.local.postgres import OWN_SERVER
 from trueup.local.stores import create_table
 from trueup.sources.postgres import create_fence_table
 
@@ -37,11 +39,11 @@ def make_targets(connect: Connect, dsn: str) -> dict[str, str]:
     """Make the targets of the sample jobs, empty, and give the parameters by which the template knows them.
 
     `dsn` is PostgreSQL's superuser's. The secrets name two users: one that can write, and one that cannot.
+    Raises LocalStackError where PostgreSQL refuses.
     """
     connect("s3").create_bucket(Bucket=FLIGHTS_BUCKET)
     create_table(connect("dynamodb"), SUMMARY_TABLE, ["route", "date"])
-    reader, writer = _users(dsn)
-    make_rows_table(writer)
+    reader, writer = _rows(dsn)
     vault = connect("secretsmanager")
     return {
         "FlightsBucket": FLIGHTS_BUCKET,
@@ -49,6 +51,19 @@ def make_targets(connect: Connect, dsn: str) -> dict[str, str]:
         "FlightsPostgresReadSecret": _secret(vault, "flights/postgres/read", reader),
         "FlightsPostgresWriteSecret": _secret(vault, "flights/postgres/write", writer),
     }
+
+
+def _rows(dsn: str) -> tuple[str, str]:
+    """The table of rows, and the DSNs of who reads and who writes it. Raises LocalStackError."""
+    try:
+        reader, writer = _users(dsn)
+        make_rows_table(writer)
+    except psycopg.Error as error:
+        raise LocalStackError(
+            f"The users and tables of the sample jobs could not be made in PostgreSQL: {str(error).strip()}.",
+            remedy=f"{OWN_SERVER} has to be the DSN of a user who may create others.",
+        ) from error
+    return reader, writer
 
 
 def make_rows_table(dsn: str) -> None:

@@ -187,28 +187,21 @@ class Secrets(Value):
     write: dict[str, str] = Field(default_factory=dict)
 
 
-class JobFile(Value):
-    """A job, as declared in `containers/<image>/job.yaml`."""
+class Job(Value):
+    """What every job file declares, whatever its kind."""
 
     name: Name
-    kind: Literal["backfill"] = "backfill"
+    description: str = ""
     job_class: str | None = Field(
         default=None, alias="class", pattern=r"^[A-Za-z0-9_.]+:[A-Za-z_][A-Za-z0-9_]*$"
     )
-    command: tuple[str, ...] | None = None
-    description: str = ""
     parameters: dict[str, Any] = Field(default_factory=dict)
     secrets: Secrets = Field(default_factory=Secrets)
-    partitions: Partitioning
     order: Literal["heaviest", "oldest", "newest"] = "heaviest"
-    target: Target
-    batch: BatchSettings = Field(default_factory=BatchSettings)
     task: TaskSettings = Field(default_factory=TaskSettings)
     limits: Limits = Field(default_factory=Limits)
-    errors: ErrorSettings = Field(default_factory=ErrorSettings)
     abort: tuple[AbortRule, ...] = ()
     approval: Approval = Field(default_factory=Approval)
-    verify: Name | None = None
 
     @property
     def has_dry_run(self) -> bool:
@@ -225,6 +218,28 @@ class JobFile(Value):
     def follows_failures(self) -> bool:
         """Whether some rule asks how many partitions failed in a row."""
         return any(rule.of == "consecutiveFailures" for rule in self.abort)
+
+
+class JobFile(Job):
+    """A backfill, as declared in `containers/<image>/job.yaml`."""
+
+    kind: Literal["backfill"] = "backfill"
+    command: tuple[str, ...] | None = None
+    partitions: Partitioning
+    target: Target
+    batch: BatchSettings = Field(default_factory=BatchSettings)
+    errors: ErrorSettings = Field(default_factory=ErrorSettings)
+    verify: Name | None = None
+
+    @property
+    def named_by_task(self) -> bool:
+        """Whether a task names the partitions, by the job's own code."""
+        return self.partitions.by == "job"
+
+    @property
+    def writes_to(self) -> Target:
+        """What is locked before anything is written."""
+        return self.target
 
     @model_validator(mode="after")
     def _rules_across_sections(self) -> Self:

@@ -32,6 +32,7 @@ class Run(Value):
 
     run_id: str
     job: Name
+    kind: Literal["backfill", "reconcile"] = "backfill"
     request_id: str
     requester: str
     created_at: Instant
@@ -71,7 +72,13 @@ class Run(Value):
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """The phases of a backfill, in order: a dry run only rehearses, a sample is rehearsed first."""
+        """Its phases, in order.
+
+        Of a backfill: a dry run only rehearses, a sample is rehearsed first. A reconciliation compares, and
+        looks again after the lag.
+        """
+        if self.kind == "reconcile":
+            return (Phase.COMPARE, Phase.CONFIRM)
         if self.dry_run:
             return (Phase.REHEARSE,)
         return (Phase.REHEARSE, Phase.APPLY) if self.sample else (Phase.APPLY,)

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from trueup.model.base import Name, Sha256, Value
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.model.plan import CodeIdentity, Partition, Window
 
 
 class Brief(Value):
     """What partitions are named from. The plan takes job and code from it, whatever is deployed meanwhile."""
 
-    job: JobFile
+    job: AnyJob
     params: dict[str, Any]
     window: Window
     read_code: CodeIdentity

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field
 
 from trueup.model.base import Count, Instant, Name, Sha256, Value, canonical, sha256
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.model.states import Phase
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -121,7 +121,7 @@ class Plan(Value):
 
     schema_version: Literal[1] = 1
     run_id: Annotated[str, Field(min_length=1, max_length=80)]
-    job: JobFile
+    job: AnyJob
     params: dict[str, Any]
     window: Window
     dry_run: bool = False

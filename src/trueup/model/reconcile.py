@@ -1,29 +1,46 @@
-"""What a reconciliation's job file declares: two sources, their columns, and what must hold between them."""
+"""Two sources, their columns, and what must hold between them: what a comparison is made of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
 
-from trueup.model.base import Name, Value
+from trueup.model.base import Value
 
 Text = Annotated[str, Field(min_length=1)]
 Location = Annotated[str, Field(pattern=r"^s3://[^/]+/.+$")]
 ColumnName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=63)]
 
 
+EXACT = r"^-?[0-9]{1,40}(?:\.[0-9]{1,40})?$"
+
+
 def _exact(value: object) -> object:
     """A decimal comes as text or as a whole number: a float has lost its digits already."""
     if isinstance(value, float):
-        raise ValueError(f'write it as text, so that no digit is lost: "{value}"')
-    return value
+        raise PydanticCustomError("exact", 'write it as text, so that no digit is lost: "{v}"', {"v": value})
+    if isinstance(value, bool) or (isinstance(value, str) and not re.fullmatch(EXACT, value)):
+        raise PydanticCustomError("exact", "write a decimal number as text, such as 0.01")
+    return Decimal(value) if isinstance(value, str | int) else value
 
 
-Exact = Annotated[Decimal, BeforeValidator(_exact), Field(allow_inf_nan=False)]
+Exact = Annotated[
+    Decimal,
+    BeforeValidator(_exact),
+    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string", "pattern": EXACT}]}),
+]
+Tolerance = Annotated[
+    Decimal,
+    BeforeValidator(_exact),
+    Field(ge=0),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": EXACT}]}),
+]
 
 
 class Side(StrEnum):
@@ -84,11 +101,11 @@ class Column(Value):
 
     name: ColumnName
     type: ColumnType
-    tolerance: Annotated[Exact, Field(ge=0)] | None = None
+    tolerance: Tolerance | None = None
     normal: Literal["NFC", "NFD", "NFKC", "NFKD"] | None = None
     compared: bool = True
-    truth: Reading = Reading()
-    target: Reading = Reading()
+    truth: Reading = Field(default_factory=Reading)
+    target: Reading = Field(default_factory=Reading)
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
@@ -186,7 +203,7 @@ class Figure(Value):
 class Rows(Value):
     """The same keys with the same values on both sides."""
 
-    kind: Literal["rows"] = "rows"
+    kind: Literal["rows"]
 
 
 class Exists(Value):
@@ -200,19 +217,20 @@ class Derived(Value):
     """The target holds for each key what a fold over the truth's events gives.
 
     `events` are the truth's columns beyond the key, `order` those that put events of one key in order.
+    `figures` say what the fold is; without them it is the `fold` of the job's class.
     """
 
     kind: Literal["derived"]
     events: Annotated[tuple[Column, ...], Field(min_length=1)]
     order: Annotated[tuple[ColumnName, ...], Field(min_length=1)]
-    figures: Annotated[dict[ColumnName, Figure], Field(min_length=1)]
+    figures: dict[str, Figure] = Field(default_factory=dict)
 
 
 class Aggregates(Value):
     """Both sides have the same figures for each group; the key of the job names the groups."""
 
     kind: Literal["aggregates"]
-    figures: Annotated[dict[ColumnName, Figure], Field(min_length=1)]
+    figures: Annotated[dict[str, Figure], Field(min_length=1)]
 
 
 class Conservation(Value):
@@ -228,119 +246,18 @@ Invariant = Annotated[
 ]
 
 
-def _named(value: object) -> object:
-    """Columns as a mapping of name to type, or to all that is declared, become a list."""
-    if not isinstance(value, Mapping):
-        return value
-    return [
-        {"name": name, **({"type": spec} if isinstance(spec, str) else spec)}
-        if isinstance(spec, str | Mapping)
-        else spec
-        for name, spec in value.items()
-    ]
+class _OrByName:
+    """What the schema says of columns: a list, or a mapping by name."""
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
+        kinds = {"type": "string", "enum": [kind.value for kind in ColumnType]}
+        mapping = {
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": {"pattern": r"^[A-Za-z_][A-Za-z0-9_]*$", "maxLength": 63},
+            "additionalProperties": {"anyOf": [kinds, {"type": "object", "required": ["type"]}]},
+        }
+        return {"anyOf": [handler(core), mapping]}
 
 
-Columns = Annotated[tuple[Column, ...], BeforeValidator(_named), Field(min_length=1)]
-
-
-class Reconciliation(Value):
-    """What a `job.yaml` of kind `reconcile` declares beyond what every job file does.
-
-    `lag` is how long, in seconds, a change may take from one side to the other; 0: nothing is in flight.
-    `version` names a timestamp column that says when a row last changed.
-    """
-
-    name: Name
-    kind: Literal["reconcile"]
-    description: str = ""
-    truth: Source
-    target: Source | None = None
-    key: Annotated[tuple[ColumnName, ...], Field(min_length=1)]
-    columns: Columns
-    invariant: Invariant = Rows()
-    version: ColumnName | None = None
-    lag: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    empty: Literal["refused", "allowed"] = "refused"
-    values: Literal["masked", "shown"] = "masked"
-
-    @model_validator(mode="after")
-    def _rules_across_sections(self) -> Self:
-        problems = list(reconciliation_problems(self))
-        if problems:
-            raise ValueError("; ".join(f"{field}: {what}" for field, what in problems))
-        return self
-
-    def column(self, name: str) -> Column:
-        """The column of that name. Raises KeyError."""
-        return {column.name: column for column in self.columns}[name]
-
-
-Problem = tuple[str, str]
-"""A field's path, and what is wrong with what to do."""
-
-
-def reconciliation_problems(job: Reconciliation) -> Iterator[Problem]:
-    """What is wrong across sections."""
-    columns = {column.name: column for column in job.columns}
-    if len(columns) < len(job.columns):
-        yield "columns", "two have the same name: name each once"
-    yield from _key_problems(job, columns)
-    yield from _version_problems(job, columns)
-    if (job.target is None) != isinstance(job.invariant, Conservation):
-        yield "target", "conservation has one side, the truth, and every other invariant two: name those"
-    yield from _figure_problems(job, columns)
-
-
-def _key_problems(job: Reconciliation, columns: Mapping[str, Column]) -> Iterator[Problem]:
-    for name in job.key:
-        column = columns.get(name)
-        if column is None:
-            yield "key", f"{name} is not among the columns: declare it there with its type"
-        elif column.type in NO_KEYS:
-            yield "key", f"{name} is {column.type}, which can be no key: two stores order it differently"
-        elif column.normal or column.tolerance is not None or not column.compared:
-            yield "key", f"{name} is in the key, and keys are compared as they are: declare its type only"
-
-
-def _version_problems(job: Reconciliation, columns: Mapping[str, Column]) -> Iterator[Problem]:
-    if job.version is None:
-        return
-    column = columns.get(job.version)
-    if column is None:
-        yield "version", f"{job.version} is not among the columns: declare it as a timestamp"
-    elif column.type is not ColumnType.TIMESTAMP:
-        yield "version", f"{job.version} is {column.type}: a version says when, and is a timestamp"
-
-
-def _figure_problems(job: Reconciliation, columns: Mapping[str, Column]) -> Iterator[Problem]:
-    invariant = job.invariant
-    if isinstance(invariant, Conservation):
-        wrong = [name for name in invariant.sums if name not in columns or columns[name].type not in NUMBERS]
-        if wrong:
-            yield "invariant.sums", f"{wrong[0]} is no column of numbers: name one that is declared as such"
-    if isinstance(invariant, Derived):
-        events = {column.name for column in invariant.events}
-        yield from _derived_problems(invariant, events, job, columns)
-    if isinstance(invariant, Aggregates):
-        for name, figure in invariant.figures.items():
-            if figure.of is not None and figure.of not in columns:
-                yield f"invariant.figures.{name}", f"there is no column {figure.of}: declare it in `columns`"
-
-
-def _derived_problems(
-    invariant: Derived, events: set[str], job: Reconciliation, columns: Mapping[str, Any]
-) -> Iterator[Problem]:
-    for name in invariant.order:
-        if name not in events:
-            yield "invariant.order", f"{name} is not among the events' columns: declare it in `events`"
-    for name, figure in invariant.figures.items():
-        if name not in columns or name in job.key:
-            yield f"invariant.figures.{name}", "the target has no such column: declare it in `columns`"
-        if figure.of is not None and figure.of not in events | set(job.key):
-            yield (
-                f"invariant.figures.{name}",
-                f"the events have no column {figure.of}: add it to `events`",
-            )
-    for name in columns:
-        if name not in invariant.figures and name not in job.key and columns[name].compared:
-            yield f"columns.{name}", "no figure gives it: add one, or declare `compared: false`"
+Columns = Annotated[tuple[Column, ...], Field(min_length=1), _OrByName()]

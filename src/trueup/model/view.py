@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -66,6 +66,7 @@ class RunView(Value):
 
     run_id: str
     job: str
+    kind: Literal["backfill", "reconcile"] = "backfill"
     status: RunStatus
     goal: RunStatus | None = None
     reason: str | None = None
@@ -128,7 +129,11 @@ class Spending(Value):
 
 
 class RunDetail(Value):
-    """How a run stands now. `waits_for` is what the run as a whole waits for, `gate` where for a person."""
+    """How a run stands now.
+
+    `waits_for` is what the run as a whole waits for, `gate` where for a person; `verdict` what a
+    reconciliation came to.
+    """
 
     run: RunView
     phase: Phase
@@ -144,6 +149,7 @@ class RunDetail(Value):
     gate: GateView | None = None
     spending: Spending
     plan_sha256: str = ""
+    verdict: str | None = None
 
 
 class RunList(Value):
@@ -219,6 +225,7 @@ class JobView(Value):
     """One job of the catalogue."""
 
     name: str
+    kind: Literal["backfill", "reconcile"] = "backfill"
     description: str
     by: str
     target: str

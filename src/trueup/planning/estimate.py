@@ -14,7 +14,8 @@ from importlib.resources import files
 from typing import Any
 
 from trueup.model.estimate import Estimate, Figure
-from trueup.model.job import JobFile, TaskSettings
+from trueup.model.job import TaskSettings
+from trueup.model.jobs import AnyJob
 from trueup.model.plan import Partition, Slice
 
 START_SECONDS = 45
@@ -33,7 +34,7 @@ ACCEPT_GB_SECONDS = 0.5
 
 
 def estimate(
-    job: JobFile, partitions: Sequence[Partition], slices: Sequence[Slice], *, dry_run: bool = False
+    job: AnyJob, partitions: Sequence[Partition], slices: Sequence[Slice], *, dry_run: bool = False
 ) -> Estimate:
     """What working these slices will take. `partitions` come in key order; weights are seconds."""
     work = [one.weight for one in slices]
@@ -63,8 +64,8 @@ def estimate(
         s3_requests=round(amounts["S3 puts"] + amounts["S3 gets"]),
         dollars=round(sum(figure.usd or 0 for figure in figures), 4),
         figures=figures,
-        guard=job.target.guard,
-        cannot_prevent=job.target.guard.cannot_prevent,
+        guard=job.writes_to.guard,
+        cannot_prevent=job.writes_to.guard.cannot_prevent,
         dry_run=dry_run,
         prices_as_of=price_list()["asOf"],
     )
@@ -99,7 +100,7 @@ def _usd_an_hour(task: TaskSettings) -> float:
     return task.cpu / 1024 * price("fargateVcpuHour") + task.memory / 1024 * price("fargateGbHour")
 
 
-def _time(job: JobFile, work: Sequence[float], wall: float, billed: float) -> Iterable[Figure]:
+def _time(job: AnyJob, work: Sequence[float], wall: float, billed: float) -> Iterable[Figure]:
     vcpu, gigabytes, hours = job.task.cpu / 1024, job.task.memory / 1024, billed / 3600
     heaviest = max(work) / 60
     yield Figure(

@@ -14,7 +14,7 @@ from trueup.planning.packing import in_order
 
 def forecast(plan: Plan, partitions: Sequence[Partition]) -> Estimate:
     """The estimate of a plan; `partitions` come in the order of their keys."""
-    phase = Phase.REHEARSE if plan.dry_run else Phase.APPLY
+    phase = Phase.REHEARSE if plan.dry_run else Phase.COMPARE if plan.job.kind == "reconcile" else Phase.APPLY
     ordered = in_order(partitions, plan.job.order)
     dispatch, _, _ = make_dispatch(plan, ordered, phase=phase, number=1)
     return estimate(plan.job, partitions, dispatch.slices, dry_run=plan.dry_run)

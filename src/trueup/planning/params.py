@@ -10,13 +10,13 @@ from typing import Any
 
 from trueup.errors import RequestError
 from trueup.model.base import canonical
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.model.request import MOST_PARAM_BYTES
 
 _JSON_TYPES = {"integer", "number", "boolean", "array", "object", "null"}
 
 
-def check_params(job: JobFile, params: Mapping[str, Any]) -> dict[str, Any]:
+def check_params(job: AnyJob, params: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters with defaults filled in, in the order of their names.
 
     RequestError lists every parameter that is unknown, missing or of the wrong kind, or says that they are
@@ -29,7 +29,7 @@ def check_params(job: JobFile, params: Mapping[str, Any]) -> dict[str, Any]:
         raise RequestError(what, remedy="Make them flatter.", field="params") from error
 
 
-def _checked(job: JobFile, params: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(job: AnyJob, params: Mapping[str, Any]) -> dict[str, Any]:
     filled = with_defaults(job.parameters, dict(params))
     # The schema says "required" once for each that is missing, and we name them together.
     problems = list(dict.fromkeys([*_unknown(job, params), *_invalid(job, filled)]))
@@ -86,7 +86,7 @@ def read_param(schema: Mapping[str, Any], name: str, text: str) -> Any:
     return value
 
 
-def _unknown(job: JobFile, params: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def _unknown(job: AnyJob, params: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     known = list(job.parameters.get("properties", {}))
     if job.parameters.get("additionalProperties", False) or "patternProperties" in job.parameters:
         return []  # the schema itself says what else may come
@@ -104,7 +104,7 @@ def _instead(name: str, known: list[str]) -> str:
     return f"It has: {', '.join(sorted(known))}." if known else "It has none."
 
 
-def _invalid(job: JobFile, params: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def _invalid(job: AnyJob, params: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     if not job.parameters:
         return []
     from jsonschema import Draft202012Validator  # slow to import, and most commands do not need it

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import date
 from hashlib import sha256
+from itertools import pairwise
 from urllib.parse import quote
 
 from trueup.errors import RequestError
 from trueup.model.job import (
     DatePartitions,
-    JobFile,
     JobPartitions,
     KeyRangePartitions,
     ListPartitions,
     S3PrefixPartitions,
 )
+from trueup.model.jobs import AnyJob
 from trueup.model.plan import Partition
+from trueup.model.reconcile_job import QuantilePartitions, SplitPartitions
 from trueup.model.request import Request
 from trueup.planning.calendar import Span
 from trueup.planning.inputs import fill, varies
@@ -41,7 +44,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def partitions(
-    job: JobFile,
+    job: AnyJob,
     request: Request,
     *,
     listing: Iterable[tuple[str, int]] | None = None,
@@ -60,7 +63,7 @@ def partitions(
 
 
 def _generate(
-    job: JobFile,
+    job: AnyJob,
     request: Request,
     listing: Iterable[tuple[str, int]] | None,
     named: Iterable[str | Partition] | None,
@@ -77,8 +80,10 @@ def _generate(
             return _by_list(settings, request, pace)
         case S3PrefixPartitions() as settings:
             return _by_object(settings, request, listing, pace)
-        case JobPartitions() as settings:
+        case JobPartitions() | QuantilePartitions() as settings:
             return _by_hook(settings, request, named, pace)
+        case SplitPartitions() as settings:
+            return _by_split(settings, request, pace)
 
 
 def _by_date(settings: DatePartitions, request: Request, pace: Pace) -> Iterator[Partition]:
@@ -166,8 +171,29 @@ def _by_object(
             yield Partition(partition_id=partition_id, input=f"s3://{bucket}/{key}", weight=weight)
 
 
+def _by_split(settings: SplitPartitions, request: Request, pace: Pace) -> Iterator[Partition]:
+    made = [
+        partition_of(settings.key, low, high, pace.weight(settings.key, settings.seconds))
+        for low, high in pairwise([None, *settings.splits, None])
+    ]
+    chosen = _chosen(request, settings.key, [one.label for one in made])
+    yield from (one for one in made if chosen is None or one.label in chosen)
+
+
+def partition_of(
+    key: str, low: tuple[str, ...] | None, high: tuple[str, ...] | None, seconds: float
+) -> Partition:
+    """A range of keys of a reconciliation; its bounds are JSON lists of the key's first columns."""
+    label = text_label(*(None if bound is None else ",".join(bound) for bound in (low, high)))
+    texts = [None if bound is None else json.dumps(bound, ensure_ascii=False) for bound in (low, high)]
+    return Partition(partition_id=named_id(key, label), low=texts[0], high=texts[1], weight=seconds)
+
+
 def _by_hook(
-    settings: JobPartitions, request: Request, named: Iterable[str | Partition] | None, pace: Pace
+    settings: JobPartitions | QuantilePartitions,
+    request: Request,
+    named: Iterable[str | Partition] | None,
+    pace: Pace,
 ) -> Iterator[Partition]:
     if named is None:
         raise ValueError("partitions by the job's own hook need what the hook named")
@@ -189,7 +215,7 @@ def each_named(given: object) -> Iterator[str | Partition]:
         yield entry
 
 
-def _hooked(settings: JobPartitions, entry: str | Partition, pace: Pace) -> Partition:
+def _hooked(settings: JobPartitions | QuantilePartitions, entry: str | Partition, pace: Pace) -> Partition:
     if isinstance(entry, Partition):
         checked_id(entry.id)
         for text in (entry.low, entry.high, entry.input):
@@ -248,7 +274,7 @@ def _object_label(key: str, name: str) -> str:
     return data[: room - 17].decode(errors="ignore") + "~" + sha256(name.encode()).hexdigest()[:16]
 
 
-def _checked(job: JobFile, made: Iterable[Partition]) -> Iterator[Partition]:
+def _checked(job: AnyJob, made: Iterable[Partition]) -> Iterator[Partition]:
     ids: set[str] = set()
     inputs: set[str] = set()
     one_input_each = varies(getattr(job.partitions, "input", None))

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from trueup.errors import RequestError
 from trueup.model.base import sha256
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.model.plan import CodeIdentity, ObjectRef, Partition, Plan
 from trueup.model.request import Request
 from trueup.planning.lines import write_partitions
@@ -17,7 +17,7 @@ from trueup.planning.windows import window
 
 
 def make_plan(
-    job: JobFile,
+    job: AnyJob,
     request: Request,
     partitions: Iterable[Partition],
     *,
@@ -55,7 +55,7 @@ def make_plan(
     return plan, data
 
 
-def limited(job: JobFile, request: Request) -> JobFile:
+def limited(job: AnyJob, request: Request) -> AnyJob:
     """The job with the request's canary, and its concurrency, which may lower the job's and not raise it."""
     if request.canary is not None:
         approval = job.approval.model_copy(update={"canary": request.canary})

@@ -16,13 +16,14 @@ from zoneinfo import ZoneInfo
 from trueup.errors import RequestError
 from trueup.model.job import (
     DatePartitions,
-    JobFile,
     JobPartitions,
     KeyRangePartitions,
     ListPartitions,
     S3PrefixPartitions,
 )
+from trueup.model.jobs import AnyJob
 from trueup.model.plan import Window
+from trueup.model.reconcile_job import QuantilePartitions, SplitPartitions
 from trueup.model.request import MOST_KEY_BYTES, Request
 from trueup.planning.calendar import Span, day_bound, day_span, days, hour_bound, hour_span, hours, utc_text
 
@@ -35,7 +36,7 @@ _INTEGER = re.compile(r"-?[0-9]{1,38}")
 _RANGE = re.compile(r"(-?[0-9]{1,38})-(-?[0-9]{1,38})")
 
 
-def window(job: JobFile, request: Request) -> Window:
+def window(job: AnyJob, request: Request) -> Window:
     """What the run covers, as the lock compares it. Keys of an ordered job are covered from first to last.
 
     RequestError where the request does not fit the job's partitioning, or is not Unicode.
@@ -59,7 +60,7 @@ def in_utf8(text: str, field: str = "keys") -> bytes:
         ) from error
 
 
-def _window(job: JobFile, request: Request) -> Window:
+def _window(job: AnyJob, request: Request) -> Window:
     match job.partitions:
         case DatePartitions() as settings:
             return _date_window(settings, request)
@@ -73,6 +74,9 @@ def _window(job: JobFile, request: Request) -> Window:
             return _list_window(list_items(settings, request))
         case S3PrefixPartitions():
             _no_window(request, "objects under an S3 prefix")
+        case SplitPartitions() | QuantilePartitions():
+            _no_window(request, "all keys of two sources")
+            return Window(kind="all")
         case JobPartitions():
             pass
     if request.keys is not None:

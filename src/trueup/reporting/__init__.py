@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from trueup.artifacts import Artifacts
-from trueup.errors import ArtifactExists, ArtifactMissing
+from trueup.artifacts import Artifacts, comparison_key
+from trueup.errors import ArtifactExists, ArtifactMissing, NotFound
 from trueup.ledger import Ledger
-from trueup.model.base import canonical
+from trueup.model.base import canonical, sha256
+from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.report import Report
 from trueup.model.states import RUN_ENDS
+from trueup.reporting.comparison import Comparisons
+from trueup.reporting.comparison_page import comparison_page
 from trueup.reporting.gather import Gatherer
 from trueup.reporting.page import page
 
@@ -43,6 +46,7 @@ class Reports:
         with suppress(ArtifactExists):
             self._artifacts.store.put_once(report_key(run_id, "json"), canonical(report.document()))
         report = self._stored(run_id)
+        Comparisons(self._ledger, self._artifacts).of(run)
         # After the report that it tells: whoever finds the one and not the other makes the same page again.
         with suppress(ArtifactExists):
             self._artifacts.store.put_once(report_key(run_id, "html"), page(report).encode())
@@ -57,6 +61,26 @@ class Reports:
             return self._artifacts.store.get(report_key(run_id, "html")).decode()
         except ArtifactMissing:
             return page(report)
+
+    def comparison(self, run_id: str) -> ReconcileReport | None:
+        """What a reconciliation found; None before it is through.
+
+        Raises NotFound, also for a run that compares nothing, StoreUnavailable, ArtifactError.
+        """
+        run = self._ledger.runs.get(run_id)
+        if run.kind != "reconcile":
+            raise NotFound(
+                f"Run {run_id} is a {run.kind}, which compares nothing.", remedy="Ask for its report."
+            )
+        return Comparisons(self._ledger, self._artifacts).of(run)
+
+    def comparison_page(self, run_id: str) -> str | None:
+        """The same as one page of HTML."""
+        report = self.comparison(run_id)
+        if report is None:
+            return None
+        data = self._artifacts.store.get(comparison_key(run_id, "json"))
+        return comparison_page(report, sha256(data))
 
     def location(self, run_id: str) -> str:
         """Where the page lies."""

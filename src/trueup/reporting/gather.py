@@ -114,7 +114,7 @@ class Gatherer:
             if "range" in line:
                 yield "of a range, which is told in numbers only", line["rejected"] + line["refused"]
             else:
-                yield str(line.get("reason") or "no reason was given"), 1
+                yield str(line.get("reason") or line.get("kind") or "no reason was given"), 1
 
     def _spending(self, run: Run, plan: Plan | None, task_seconds: int) -> Spending:
         if plan is None:

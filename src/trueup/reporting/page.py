@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterator
 from html import escape
-from importlib.resources import files
 
 from trueup.model.counters import Counters
 from trueup.model.report import Report, Trouble
 from trueup.model.states import PartitionStatus, RunStatus
 from trueup.reporting.drawing import heat_map, square, time_line
+from trueup.reporting.markup import document, facts, figure, instant, scroll, table
 
 _ENDS = {RunStatus.SUCCEEDED: "good", RunStatus.FAILED: "bad", RunStatus.ABORTED: "bad"}
 _P = PartitionStatus
@@ -20,27 +19,8 @@ _GOOD = (_P.ACCEPTED, _P.SKIPPED)
 
 def page(report: Report) -> str:
     """The whole page."""
-    style = files("trueup.reporting").joinpath("page.css").read_text(encoding="utf-8")
     title = f"{report.run_id}: {report.status.value}"
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title>",
-            f"<style>\n{style}</style>",
-            "</head>",
-            "<body>",
-            "<main>",
-            *_sections(report),
-            "</main>",
-            "</body>",
-            "</html>",
-            "",
-        ]
-    )
+    return document(title, _sections(report))
 
 
 def _sections(report: Report) -> Iterator[str]:
@@ -68,21 +48,16 @@ def _figures(report: Report) -> Iterator[str]:
     left_out = report.records.rejected + report.records.refused
     estimated = report.spending.estimated
     yield '<dl class="figures">'
-    yield _figure("Partitions accepted", f"{accepted:,}", f"of {report.partitions:,}")
-    yield _figure("Records read", f"{report.records.read:,}", f"{report.records.written:,} rows written")
-    yield _figure("Rejected or refused", f"{left_out:,}", "records and rows")
-    yield _figure("Worked again, about", f"{report.replayed:,}", "records, after tasks died")
-    yield _figure("Launches", f"{report.launches:,}", f"{report.unclean:,} ended otherwise than asked")
-    yield _figure("Asked to slow down", f"{report.throttled:,}", "times, by source or target")
-    yield _figure("Open", _duration(report.open_seconds), "without pauses")
+    yield figure("Partitions accepted", f"{accepted:,}", f"of {report.partitions:,}")
+    yield figure("Records read", f"{report.records.read:,}", f"{report.records.written:,} rows written")
+    yield figure("Rejected or refused", f"{left_out:,}", "records and rows")
+    yield figure("Worked again, about", f"{report.replayed:,}", "records, after tasks died")
+    yield figure("Launches", f"{report.launches:,}", f"{report.unclean:,} ended otherwise than asked")
+    yield figure("Asked to slow down", f"{report.throttled:,}", "times, by source or target")
+    yield figure("Open", _duration(report.open_seconds), "without pauses")
     beside = "" if estimated is None else f"{estimated:,.4f} estimated"
-    yield _figure("US dollars", f"{report.spending.dollars:,.4f}", beside)
+    yield figure("US dollars", f"{report.spending.dollars:,.4f}", beside)
     yield "</dl>"
-
-
-def _figure(name: str, value: str, more: str) -> str:
-    small = f"<small>{escape(more)}</small>" if more else ""
-    return f"<div><dt>{escape(name)}</dt><dd>{escape(value)}{small}</dd></div>"
 
 
 def _partitions(report: Report) -> Iterator[str]:
@@ -96,7 +71,7 @@ def _partitions(report: Report) -> Iterator[str]:
     label = "Partitions by state: " + ", ".join(
         f"{line.partitions:,} {line.status.value}" for line in report.states
     )
-    yield _scroll("Heat map of the partitions", heat_map(report.heat_map, label))
+    yield scroll("Heat map of the partitions", heat_map(report.heat_map, label))
     yield '<ul class="key">'
     for line in report.states:
         yield f"<li>{square(line.status)} {line.status.value} {line.partitions:,}</li>"
@@ -115,7 +90,7 @@ def _records(report: Report) -> Iterator[str]:
         [line.status.value, line.partitions, *_counts(line.records), line.replayed] for line in report.states
     ]
     total = ["All", sum(line.partitions for line in report.states), *_counts(report.records), report.replayed]
-    yield _table("Records by the state that their partitions ended in", ["State", *columns], rows, total)
+    yield table("Records by the state that their partitions ended in", ["State", *columns], rows, total)
 
 
 def _counts(records: Counters) -> list[int]:
@@ -128,12 +103,12 @@ def _left_out(report: Report) -> Iterator[str]:
         yield "<p>No record was skipped, rejected or refused.</p>"
     if report.skipped:
         rows = [[one.reason, one.records] for one in report.skipped]
-        yield _table("Skipped on purpose", ["Reason", "Records"], rows)
+        yield table("Skipped on purpose", ["Reason", "Records"], rows)
     if report.rejected.records:
         read, records = report.rejected.read_records, report.rejected.records
         caption = "Rejected records and refused rows"
         caption += "" if read >= records else f", from the first {read:,} of {records:,}"
-        yield _table(
+        yield table(
             caption, ["Reason", "Records"], [[one.reason, one.records] for one in report.rejected.reasons]
         )
 
@@ -149,11 +124,11 @@ def _launches(report: Report) -> Iterator[str]:
             f"<p>From asking for a task until it began: {cold.median_seconds:g} s in the middle, "
             f"{cold.longest_seconds:g} s at the most (pale). Red with an X are launches that were cut.</p>"
         )
-    yield _scroll("Time line of the tasks", time_line(report.time_line, _spoken(report)))
+    yield scroll("Time line of the tasks", time_line(report.time_line, _spoken(report)))
     cut = [line for line in report.time_line if not line.clean]
     if cut:
         rows = [[line.launch, line.slice_id, line.how, line.answer or "not judged"] for line in cut]
-        yield _table("Launches that ended otherwise than asked", ["Launch", "Slice", "How", "Then"], rows)
+        yield table("Launches that ended otherwise than asked", ["Launch", "Slice", "How", "Then"], rows)
     if report.launches_left_out:
         yield f"<p>{report.launches_left_out:,} later launches are left out here.</p>"
 
@@ -167,7 +142,7 @@ def _troubles(report: Report) -> Iterator[str]:
         return
     yield "<h2>What did not make it</h2>"
     rows = [[one.partition_id, one.status.value, _why(one)] for one in report.troubles]
-    yield _table("Partitions that were not accepted", ["Partition", "State", "Why"], rows)
+    yield table("Partitions that were not accepted", ["Partition", "State", "Why"], rows)
     if report.troubles_left_out:
         yield f"<p>{report.troubles_left_out:,} more are left out here.</p>"
 
@@ -182,10 +157,10 @@ def _why(trouble: Trouble) -> str:
 
 def _facts(report: Report) -> Iterator[str]:
     code = report.code
-    facts = {
+    told = {
         "Asked for by": report.requester,
-        "Asked for at": _instant(report.created_at),
-        "Ended at": _instant(report.ended_at),
+        "Asked for at": instant(report.created_at),
+        "Ended at": instant(report.ended_at),
         "Parameters": json.dumps(report.params, ensure_ascii=False) if report.params else "none",
         "Target": f"{report.target}, guard {report.guard.value}",
         "Cannot be prevented": report.guard.cannot_prevent,
@@ -196,54 +171,7 @@ def _facts(report: Report) -> Iterator[str]:
         "Dollars": report.spending.basis,
     }
     yield "<h2>What ran</h2>"
-    yield '<dl class="facts">'
-    for name, value in facts.items():
-        yield f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
-    yield "</dl>"
-
-
-def _scroll(label: str, inner: str) -> str:
-    return f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">{inner}</div>'
-
-
-def _table(
-    caption: str,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    total: Sequence[object] | None = None,
-) -> str:
-    """A table whose first column names the row; numbers stand to the right."""
-    body = [list(row) for row in rows]
-    like = body[0] if body else list(total or [])
-    heads = "".join(
-        f'<th scope="col"{_class(cell)}>{escape(name)}</th>' for name, cell in zip(columns, like, strict=True)
-    )
-    foot = f"<tfoot>{_row(total)}</tfoot>" if total is not None else ""
-    table = (
-        f"<table><caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead>"
-        f"<tbody>{''.join(map(_row, body))}</tbody>{foot}</table>"
-    )
-    return _scroll(caption, table)
-
-
-def _row(cells: Sequence[object]) -> str:
-    first, *rest = cells
-    head = f'<th scope="row"{_class(first)}>{escape(_shown(first))}</th>'
-    return f"<tr>{head}{''.join(f'<td{_class(cell)}>{escape(_shown(cell))}</td>' for cell in rest)}</tr>"
-
-
-def _class(cell: object) -> str:
-    if isinstance(cell, int):
-        return ' class="number"'
-    return ' class="wrap"' if isinstance(cell, str) and len(cell) > 40 else ""
-
-
-def _shown(cell: object) -> str:
-    return f"{cell:,}" if isinstance(cell, int) else str(cell)
-
-
-def _instant(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+    yield from facts(told)
 
 
 def _duration(seconds: int) -> str:

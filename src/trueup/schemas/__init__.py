@@ -18,18 +18,24 @@ from pydantic_core import InitErrorDetails
 
 from trueup.model.base import Value
 from trueup.model.job import JobFile
+from trueup.model.reconcile_job import Reconciliation
 from trueup.model.request import Request
 from trueup.model.result import ResultContract
 from trueup.schemas.texts import BEYOND_SCHEMA, DESCRIPTIONS, TITLES
 
 V = TypeVar("V", bound=Value)
 
-MODELS: Mapping[str, type[Value]] = {"job": JobFile, "request": Request, "result": ResultContract}
+MODELS: Mapping[str, type[Value]] = {
+    "job": JobFile,
+    "reconcile": Reconciliation,
+    "request": Request,
+    "result": ResultContract,
+}
 FOLDER = Path(__file__).parent
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The published schema called `name`: job, request or result. Raises KeyError for any other name."""
+    """The published schema called `name`, one of `MODELS`. Raises KeyError for any other name."""
     document: dict[str, Any] = json.loads((files(__name__) / file_name(name)).read_text(encoding="utf-8"))
     return document
 
@@ -68,21 +74,25 @@ def published(name: str) -> str:
     )
 
 
-REPORT_FILE = "report.v1.schema.json"
+REPORT_FILES = {"report": "report.v1.schema.json", "comparison": "comparison.v1.schema.json"}
+_REPORT_TITLES = {"report": "trueup report of a run", "comparison": "trueup report of a reconciliation"}
 
 
-def published_report() -> str:
-    """The text of the schema of a run's report as the model has it now.
+def published_report(name: str = "report") -> str:
+    """The text of the schema of a report as the model has it now: of a run, or of a comparison.
 
-    It is written by trueup alone and read by others, so it says what a report holds, and no more.
+    Reports are written by trueup alone and read by others, so it says what one holds, and no more.
     """
+    from trueup.model.reconcile_report import ReconcileReport
     from trueup.model.report import Report
 
-    body = Report.model_json_schema(schema_generator=_Plain, mode="serialization")
+    models: dict[str, type[Value]] = {"report": Report, "comparison": ReconcileReport}
+    model = models[name]
+    body = model.model_json_schema(schema_generator=_Plain, mode="serialization")
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:trueup:schema:report:v1",
-        "title": "trueup report of a run",
+        "$id": f"urn:trueup:schema:{name}:v1",
+        "title": _REPORT_TITLES[name],
     }
     return (
         json.dumps({**head, **{key: part for key, part in body.items() if key != "title"}}, indent=2) + "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from trueup.schemas import FOLDER, MODELS, REPORT_FILE, file_name, published, published_report
+from trueup.schemas import FOLDER, MODELS, REPORT_FILES, file_name, published, published_report
 
 
 def main() -> None:
@@ -13,9 +13,10 @@ def main() -> None:
         path = FOLDER / file_name(name)
         path.write_text(published(name), encoding="utf-8")
         sys.stdout.write(f"{path}\n")
-    path = FOLDER / REPORT_FILE
-    path.write_text(published_report(), encoding="utf-8")
-    sys.stdout.write(f"{path}\n")
+    for name, file in REPORT_FILES.items():
+        path = FOLDER / file
+        path.write_text(published_report(name), encoding="utf-8")
+        sys.stdout.write(f"{path}\n")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from trueup.schemas.reconcile_texts import RECONCILE, RULES
+
 TITLES: Mapping[str, str] = {
-    "job": "trueup job file",
+    "job": "trueup job file of a backfill",
+    "reconcile": "trueup job file of a reconciliation",
     "request": "trueup request",
     "result": "trueup result contract",
 }
@@ -21,6 +24,7 @@ BEYOND_SCHEMA: Mapping[str, Mapping[str, str]] = {
             "and only those about partitions or records have a `minimum`"
         ),
     },
+    **RULES,
     "KeyRangePartitions": {
         "_one_way_to_cut": "integer keys need `size` and take no `splits`; text keys take no `size`",
     },
@@ -204,4 +208,4 @@ _JOB = {
     "Secrets": {"read": "What a rehearsal may know.", "write": "What a writing task may know."},
 }
 
-DESCRIPTIONS: Mapping[str, Mapping[str, str]] = {**_RESULT, **_REQUEST, **_JOB}
+DESCRIPTIONS: Mapping[str, Mapping[str, str]] = {**_RESULT, **_REQUEST, **_JOB, **RECONCILE}

@@ -10,7 +10,7 @@ from trueup.compare import Key, Layout, Missing, Span, in_blocks, reader
 from trueup.compare.lines import ABSENT, NULL, unreadable
 from trueup.model.reconcile import Side
 
-__all__ = ["Document", "Placed", "blocks_of", "fetched", "line_maker"]
+__all__ = ["Document", "Normalise", "Placed", "blocks_of", "fetched", "line_maker"]
 
 Document = Mapping[str, Any]
 
@@ -18,8 +18,17 @@ Placed = tuple[str, int, bytes]
 """The name of an object, the number of a row in it, and the row's canonical line."""
 
 
-def line_maker(layout: Layout, side: Side, absent: str = "kept") -> Callable[[Document], bytes]:
-    """A function from a document to its canonical line; `absent` is `kept` or `null`."""
+Normalise = Callable[[Document], Document]
+"""A document as the source has it, to one that has what the columns name."""
+
+
+def line_maker(
+    layout: Layout, side: Side, absent: str = "kept", normalise: Normalise | None = None
+) -> Callable[[Document], bytes]:
+    """A function from a document to its canonical line; `absent` is `kept` or `null`.
+
+    A document that `normalise` fails on becomes a line that cannot be read.
+    """
     mark = NULL if absent == "null" else ABSENT
     parts = [(column.name_in(side), reader(column, side, mark)) for column in layout.columns]
 
@@ -27,7 +36,17 @@ def line_maker(layout: Layout, side: Side, absent: str = "kept") -> Callable[[Do
         get = document.get
         return b"\t".join([read(get(name, Missing)) for name, read in parts])
 
-    return line
+    if normalise is None:
+        return line
+    make: Normalise = normalise
+
+    def normalised(document: Document) -> bytes:
+        try:
+            return line(make(document))
+        except Exception as error:  # whatever the job's code raises, this row alone cannot be compared
+            return unreadable(f"normalise failed with {type(error).__name__}: {error}")
+
+    return normalised
 
 
 def blocks_of(lines: Iterable[Placed], layout: Layout, span: Span, ordered: bool) -> Iterator[bytes]:

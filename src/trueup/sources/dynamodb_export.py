@@ -15,7 +15,7 @@ from typing import IO, Any
 from trueup.compare import Key, Layout, Scan, Span
 from trueup.errors import SourceError
 from trueup.model.reconcile import Side
-from trueup.sources.documents import Placed, blocks_of, fetched, line_maker
+from trueup.sources.documents import Normalise, Placed, blocks_of, fetched, line_maker
 from trueup.sources.dynamodb_rows import plain_item
 from trueup.sources.objects import Bucket, read_json, whole
 
@@ -32,13 +32,21 @@ class DynamoExport:
     """
 
     def __init__(
-        self, bucket: Bucket, prefix: str, layout: Layout, side: Side, *, absent: str = "null"
+        self,
+        bucket: Bucket,
+        prefix: str,
+        layout: Layout,
+        side: Side,
+        *,
+        absent: str = "null",
+        normalise: Normalise | None = None,
     ) -> None:
         self._bucket = bucket
         self._prefix = prefix.rstrip("/")
         self._layout = layout
         self._side = side
         self._absent = absent
+        self._normalise = normalise
 
     @property
     def layout(self) -> Layout:
@@ -61,6 +69,10 @@ class DynamoExport:
         blocks = blocks_of(self._lines(summary), self._layout, span, ordered=False)
         return Scan(blocks, ordered=False, as_of=taken)
 
+    def taken(self) -> datetime:
+        """When the export was made."""
+        return datetime.fromisoformat(self._summary()["exportTime"])
+
     def fetch(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
         """The lines of these keys, as they were when the export was made; all files are read for it."""
         return fetched(self._lines(self._summary()), self._layout, keys)
@@ -79,7 +91,7 @@ class DynamoExport:
         return summary
 
     def _lines(self, summary: Mapping[str, Any]) -> Iterator[Placed]:
-        make = line_maker(self._layout, self._side, self._absent)
+        make = line_maker(self._layout, self._side, self._absent, self._normalise)
         folder = self._prefix.rpartition("AWSDynamoDB/")[0]
         rows = 0
         for entry in self._files():

@@ -19,7 +19,7 @@ from trueup.compare.canonical import divided
 from trueup.compare.lines import ABSENT, NULL, unescape
 from trueup.errors import SourceError, Transient
 from trueup.model.reconcile import Column, ColumnType, Side
-from trueup.sources.documents import Placed, blocks_of, fetched, line_maker
+from trueup.sources.documents import Normalise, Placed, blocks_of, fetched, line_maker
 
 __all__ = ["DynamoRows", "plain_item"]
 
@@ -35,7 +35,15 @@ class DynamoRows:
     """
 
     def __init__(
-        self, client: Any, table: str, layout: Layout, side: Side, *, absent: str = "null", segments: int = 1
+        self,
+        client: Any,
+        table: str,
+        layout: Layout,
+        side: Side,
+        *,
+        absent: str = "null",
+        segments: int = 1,
+        normalise: Normalise | None = None,
     ) -> None:
         self._client = client
         self._table = table
@@ -43,7 +51,7 @@ class DynamoRows:
         self._side = side
         self._absent = absent
         self._segments = segments
-        self._line = line_maker(layout, side, absent)
+        self._line = line_maker(layout, side, absent, normalise)
 
     @property
     def layout(self) -> Layout:

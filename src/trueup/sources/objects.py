@@ -19,7 +19,7 @@ from trueup.compare import Key, Layout, Scan, Span
 from trueup.compare.lines import unreadable
 from trueup.errors import SourceError, Transient
 from trueup.model.reconcile import ObjectsSource, Side
-from trueup.sources.documents import Placed, blocks_of, fetched, line_maker
+from trueup.sources.documents import Normalise, Placed, blocks_of, fetched, line_maker
 
 __all__ = ["Bucket", "ObjectRows", "S3Bucket", "read_json"]
 
@@ -96,12 +96,21 @@ class ObjectRows:
     and line; an object that ends too early raises SourceError.
     """
 
-    def __init__(self, bucket: Bucket, prefix: str, spec: ObjectsSource, layout: Layout, side: Side) -> None:
+    def __init__(
+        self,
+        bucket: Bucket,
+        prefix: str,
+        spec: ObjectsSource,
+        layout: Layout,
+        side: Side,
+        normalise: Normalise | None = None,
+    ) -> None:
         self._bucket = bucket
         self._prefix = prefix
         self._spec = spec
         self._layout = layout
         self._side = side
+        self._normalise = normalise
 
     @property
     def layout(self) -> Layout:
@@ -139,18 +148,19 @@ class ObjectRows:
             )
 
     def _json(self, name: str, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-        line = line_maker(self._layout, self._side, self._spec.absent)
+        line = line_maker(self._layout, self._side, self._spec.absent, self._normalise)
         return read_json(name, file, line)
 
     def _csv(self, name: str, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         csv.field_size_limit(_FIELD_MOST)
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         reader = csv.reader(text, delimiter=self._spec.delimiter, strict=True)
-        line = line_maker(self._layout, self._side, self._spec.absent)
+        line = line_maker(self._layout, self._side, self._spec.absent, self._normalise)
         header = next(reader, None)
         if header is None:
             return
-        self._check_header(name, header)
+        if self._normalise is None:  # which alone knows what it needs
+            self._check_header(name, header)
         width = len(header)
         for row in reader:
             if len(row) == width:

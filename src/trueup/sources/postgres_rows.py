@@ -36,11 +36,19 @@ class PostgresRows:
     """A table, view or materialised view as a source of a reconciliation, and as a target of its repair.
 
     `dsn` is a libpq connection string, `table` may be qualified, `where` is SQL that limits the rows.
+    `counts`: each scan counts its rows first, in the same snapshot and by a plan of its own.
     Each call makes a connection of its own, so that both sides of a comparison are read side by side.
     """
 
     def __init__(
-        self, dsn: str, table: str, layout: Layout, side: Side, where: str = "", connect_seconds: int = 10
+        self,
+        dsn: str,
+        table: str,
+        layout: Layout,
+        side: Side,
+        where: str = "",
+        connect_seconds: int = 10,
+        counts: bool = False,
     ) -> None:
         self._dsn = dsn
         self._table = table
@@ -48,6 +56,7 @@ class PostgresRows:
         self._side = side
         self._where = where
         self._connect_seconds = connect_seconds
+        self._counts = counts
 
     @property
     def layout(self) -> Layout:
@@ -57,16 +66,33 @@ class PostgresRows:
     def scan(self, span: Span, as_of: datetime | None = None) -> Scan:
         """The rows whose keys are in the span, as they are now. Raises SourceError and Transient."""
         rows = self._scanned(span)
-        distinct, now = next(rows)
-        return Scan(rows, ordered=True, distinct=distinct, as_of=now)
+        distinct, now, counted = next(rows)
+        return Scan(rows, ordered=True, distinct=distinct, as_of=now, counted=counted)
 
     def _scanned(self, span: Span) -> Iterator[Any]:
-        """First whether keys are warranted to be there once, and the instant; then the blocks."""
+        """First whether keys are warranted to be there once, the instant, and the count; then the blocks."""
         with self._session(_BEGIN) as connection:
             columns, distinct = described(connection, self._quoted(connection), self._layout, self._side)
             row = connection.execute("select statement_timestamp()").fetchone()
-            yield distinct, row[0] if row else None
-            yield from _copied(connection, self._select(columns, _within(columns, self._layout, span)))
+            within = _within(columns, self._layout, span)
+            yield distinct, row[0] if row else None, self._counted(connection, within)
+            yield from _copied(connection, self._select(columns, within))
+
+    def _counted(self, connection: psycopg.Connection[Any], condition: sql.Composable) -> int | None:
+        from psycopg import sql
+
+        if not self._counts:
+            return None
+        statement = sql.SQL("select count(*) from {} where {} and {}").format(
+            self._identifier(), self._limit(), condition
+        )
+        row = connection.execute(statement).fetchone()
+        return int(row[0]) if row else None
+
+    def _limit(self) -> sql.Composable:
+        from psycopg import sql
+
+        return sql.SQL("({})").format(sql.SQL(self._where)) if self._where else sql.SQL("true")
 
     def fetch(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
         """The lines of these keys, or of what begins with them. Raises SourceError and Transient."""
@@ -82,6 +108,37 @@ class PostgresRows:
                         if key in wanted:
                             found[key].append(line)
         return found
+
+    def quantiles(self, count: int) -> list[Key]:
+        """Keys that cut the rows into so many parts of the same size, in order; fewer where rows are few.
+
+        Raises SourceError and Transient.
+        """
+        from psycopg import sql
+
+        with self._session(_BEGIN) as connection:
+            columns, _ = described(connection, self._quoted(connection), self._layout, self._side)
+            key = columns[: len(self._layout.key)]
+            names = [sql.Identifier(f"key{number}") for number in range(len(key))]
+            statement = sql.SQL(
+                "copy (select {} from (select {}, row_number() over (order by {}) as number, "
+                "count(*) over () as total from {} where {} and {}) as numbered "
+                "where number % greatest(total / {}, 1) = 0 order by number limit {}) to stdout"
+            ).format(
+                sql.SQL(", ").join(names),
+                sql.SQL(", ").join(
+                    sql.SQL("{} as {}").format(one.expression, name)
+                    for one, name in zip(key, names, strict=True)
+                ),
+                sql.SQL(", ").join(one.order for one in key),
+                self._identifier(),
+                self._limit(),
+                sql.SQL(" and ").join(sql.SQL("{} is not null").format(one.expression) for one in key),
+                sql.Literal(count),
+                sql.Literal(count - 1),
+            )
+            lines = b"".join(_copied(connection, statement)).splitlines()
+        return [self._layout.key_of(line) for line in lines]
 
     def apply(self, change: Change) -> Applied:
         """Make one row as wanted if it is as expected, in one statement.
@@ -104,11 +161,10 @@ class PostgresRows:
     def _select(self, columns: Sequence[Described], condition: sql.Composable) -> sql.Composed:
         from psycopg import sql
 
-        where = sql.SQL("({})").format(sql.SQL(self._where)) if self._where else sql.SQL("true")
         return sql.SQL("copy (select {} from {} where {} and {} order by {}) to stdout").format(
             sql.SQL(", ").join(one.expression for one in columns),
             self._identifier(),
-            where,
+            self._limit(),
             condition,
             # Rows without a key come first: those that resume after a key have them behind.
             sql.SQL(", ").join(

@@ -50,6 +50,9 @@ def check_reading(job: Backfill, part: Partition) -> None:
             assert _flat(wanted) == _flat(rest), (
                 f"{part.id}: after cursor {batch.cursor!r} read does not give the rest"
             )
+        if batches:
+            after_end = list(_read(job, part, batches[-1].cursor))
+            assert not after_end, f"{part.id}: after its end cursor {batches[-1].cursor!r} read still yields"
         for batch in batches:
             for record in _records(batch):
                 _check_transform(job, record)
@@ -77,6 +80,7 @@ def _read(job: Backfill, part: Partition, after: str | None) -> Iterator[Batch |
 
 
 def _job_of(run: LocalRun) -> Backfill:
+    assert issubclass(run.job_class, Backfill), "a reconciliation has no batches to check"
     return run.job_class(Settings(run.plan().params, run.secret, lambda: run.job.batch.size))
 
 

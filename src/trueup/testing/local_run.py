@@ -15,23 +15,28 @@ from trueup.clock import Clock
 from trueup.errors import JobError, RunClosed, TrueupError
 from trueup.handling.accept import subject
 from trueup.handling.ends import told
-from trueup.jobs import Backfill, Settings
+from trueup.jobs import Backfill, Reconcile
 from trueup.ledger import Ledger
 from trueup.ledger.memory import MemoryTable
 from trueup.ledger.table import Table
 from trueup.model.counters import Counters
-from trueup.model.job import Approval, JobFile
+from trueup.model.job import Approval, Job
+from trueup.model.jobs import AnyJob
 from trueup.model.ledger import PartitionItem, Run
+from trueup.model.naming import Brief
 from trueup.model.plan import CodeIdentity, Partition, Plan, Slice
+from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.request import Request
 from trueup.model.states import PartitionStatus, Phase
 from trueup.planning import window
 from trueup.platform import Ended, TaskState
+from trueup.reporting.comparison import Comparisons
 from trueup.settling import Settled, Settlement
 from trueup.starting import Code, Starter, first_phase, writes
 from trueup.testing.clocks import ManualClock
+from trueup.testing.rows import rows_opener
 from trueup.worker import Control, Exit, Identity, Step, Tools, Worker
-from trueup.worker.naming import hook_names
+from trueup.worker.naming import hook_names, namer_of
 
 CODE = CodeIdentity(
     task_definition="arn:aws:ecs:local:000000000000:task-definition/local:1",
@@ -94,7 +99,7 @@ class LocalTask:
 class LocalRun:
     """A run of a job in one process.
 
-    `job` is the class, `job_file` its job.yaml (a path) or a JobFile. The window is `start` (included) to
+    `job` is the class, `job_file` its job.yaml (a path) or a AnyJob. The window is `start` (included) to
     `end` (not included), or `keys`. Stores are in memory unless `table` or `store` are given. `seed` decides
     which of `concurrency` tasks is stepped next. `checkpoint_seconds` 0 makes a checkpoint after each batch;
     `batch_size`, instead of the job file's, makes several batches of a little data.
@@ -105,8 +110,8 @@ class LocalRun:
 
     def __init__(
         self,
-        job: type[Backfill],
-        job_file: str | Path | JobFile,
+        job: type[Backfill] | type[Reconcile],
+        job_file: str | Path | AnyJob,
         *,
         start: str | None = None,
         end: str | None = None,
@@ -122,9 +127,11 @@ class LocalRun:
         table: Table | None = None,
         store: Store | None = None,
         clock: Clock | None = None,
+        rows: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     ) -> None:
         self.job_class = job
-        declared = job_file if isinstance(job_file, JobFile) else _load(job_file)
+        self._rows = rows
+        declared = job_file if isinstance(job_file, Job) else _load(job_file)
         declared = declared.model_copy(update={"approval": Approval()})  # nobody is here to be asked
         self.job = declared if batch_size is None else _in_batches(declared, batch_size)
         self.clock: Clock = clock or ManualClock()
@@ -144,6 +151,8 @@ class LocalRun:
         self._waiting: list[tuple[float, Slice]] = []
         self._active: list[LocalTask] = []
         self._over = False
+        self._phase: Phase | None = None
+        self._dispatches = 0
         self.tasks: list[LocalTask] = []
 
     # What a test does.
@@ -158,9 +167,18 @@ class LocalRun:
             )
             phase = first_phase(plan)
             run = starter.lock(run) if writes(phase) else run
-            self._waiting = [(0.0, one) for one in starter.dispatch(run, phase, 1, 0).slices]
             self._run, self._plan = run, plan
+            self._enter(phase)
         return self._plan
+
+    def _enter(self, phase: Phase) -> None:
+        """Hand out a phase."""
+        self._phase = phase
+        self._dispatches += 1
+        run = self.ledger.runs.get(self.run_id)
+        starter = Starter(self.ledger, self.artifacts, self.clock, self._rng)
+        first = (self._dispatches - 1) * 100_000
+        self._waiting = [(0.0, one) for one in starter.dispatch(run, phase, self._dispatches, first).slices]
 
     def step(self) -> Step | None:
         """One task to its next point; tasks that left are judged and, where work is left, launched again.
@@ -173,7 +191,7 @@ class LocalRun:
             self._launch_waiting()
             if not self._active:
                 self._settle()
-                break
+                continue
             task = self._rng.choice(self._active)
             if step := task.step():
                 return step
@@ -218,8 +236,8 @@ class LocalRun:
 
     @property
     def phase(self) -> Phase:
-        """The phase that is worked: apply, or rehearse in a dry run."""
-        return first_phase(self.plan())
+        """The phase at work: apply, or rehearse in a dry run; of a reconciliation compare, then confirm."""
+        return self._phase or first_phase(self.plan())
 
     @property
     def planned(self) -> int:
@@ -277,10 +295,12 @@ class LocalRun:
         )
 
     def _named_partitions(self) -> list[Partition | str] | None:
-        if self.job.partitions.by != "job":
+        if not self.job.named_by_task:
             return None
-        job = self.job_class(Settings(self._params, self.secret))
-        return list(hook_names(job, window(self.job, self._request())))
+        covered = window(self.job, self._request())
+        brief = Brief(job=self.job, params=self._params, window=covered, read_code=CODE, write_code=CODE)
+        namer = namer_of(self.job_class, brief, self._tools("naming", Control()))
+        return list(hook_names(namer, covered))
 
     def _launch_waiting(self) -> None:
         now = self._now_or_when_the_first_is_due()
@@ -328,6 +348,7 @@ class LocalRun:
             control=control,
             rng=random.Random(self._rng.random()),
             secret=self.secret,
+            sources=None if self._rows is None else rows_opener(self._rows),
             checkpoint_seconds=self._checkpoint_seconds,
         )
 
@@ -351,19 +372,40 @@ class LocalRun:
         return Acceptance(self.ledger, self.artifacts, self.platform, self.clock)
 
     def _settle(self) -> None:
-        settled = Settlement(self.ledger, self.artifacts, self._acceptance()).settle(self.run_id, self.phase)
+        verdict = Comparisons(self.ledger, self.artifacts).verdict
+        settlement = Settlement(self.ledger, self.artifacts, self._acceptance(), verdict=verdict)
+        settled = settlement.settle(self.run_id, self.phase)
+        if settled is Settled.COMPLETE:
+            run = self.ledger.runs.get(self.run_id)
+            self._wait_for_the_lag()
+            self._enter(run.phases[run.phases.index(self.phase) + 1])
+            return
         if settled is Settled.UNFINISHED:
             raise TrueupError(
                 f"Run {self.run_id} has partitions that no slice is left for.", remedy="This is a bug."
             )
         self._over = True
 
+    def _wait_for_the_lag(self) -> None:
+        """As the state machine does, between a comparison and the second look."""
+        job = self.plan().job
+        if job.kind == "reconcile":
+            self.clock.sleep(job.lag)
 
-def _in_batches(job: JobFile, size: int) -> JobFile:
+    @property
+    def comparison(self) -> ReconcileReport:
+        """The report of a reconciliation. Raises TrueupError before it is through."""
+        report = Comparisons(self.ledger, self.artifacts).of(self.ledger.runs.get(self.run_id))
+        if report is None:
+            raise TrueupError(f"Run {self.run_id} is not through.", remedy="Call `run` first.")
+        return report
+
+
+def _in_batches(job: AnyJob, size: int) -> AnyJob:
     return job.model_copy(update={"batch": job.batch.model_copy(update={"size": size})})
 
 
-def _load(job_file: str | Path) -> JobFile:
-    from trueup.jobfile import load  # a YAML reader, which nobody needs who gives a JobFile
+def _load(job_file: str | Path) -> AnyJob:
+    from trueup.jobfile import load  # a YAML reader, which nobody needs who gives a job file
 
     return load(Path(job_file))

@@ -70,8 +70,8 @@ class GateViews:
         if estimate := self._artifacts.estimate(run.run_id):
             yield _fact("dollars", f"{estimate.dollars:.4f} estimated")
             yield _fact("takes", f"{estimate.wall_minutes:.0f} minutes with {estimate.tasks:,} tasks")
-        yield _fact("writes", f"{plan.job.target.name}, guard {plan.job.target.guard.value}")
-        yield _fact("cannot prevent", plan.job.target.guard.cannot_prevent)
+        yield _fact("writes", f"{run.target}, guard {run.guard.value}")
+        yield _fact("cannot prevent", run.guard.cannot_prevent)
         yield _fact("code", f"{plan.write_code.task_definition} {plan.write_code.image_digest}")
         yield _fact("parameters", json.dumps(plan.params, ensure_ascii=False))
 

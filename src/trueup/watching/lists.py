@@ -7,7 +7,7 @@ from itertools import islice
 
 from trueup.artifacts import Artifacts
 from trueup.ledger import Ledger
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.model.ledger import PartitionItem, Run
 from trueup.model.states import PartitionStatus, Phase, RunStatus
 from trueup.model.view import (
@@ -31,7 +31,7 @@ LOOKED_AT = 2_000
 _BATCH = 100
 
 
-def jobs(catalogue: Mapping[str, JobFile]) -> JobList:
+def jobs(catalogue: Mapping[str, AnyJob]) -> JobList:
     """The jobs that can be started, by name."""
     return JobList(jobs=[_job(job) for _, job in sorted(catalogue.items())])
 
@@ -179,13 +179,14 @@ def _partition(item: PartitionItem) -> PartitionView:
     )
 
 
-def _job(job: JobFile) -> JobView:
+def _job(job: AnyJob) -> JobView:
     return JobView(
         name=job.name,
+        kind=job.kind,
         description=job.description,
         by=job.partitions.by,
-        target=job.target.name,
-        guard=job.target.guard,
+        target=job.writes_to.name,
+        guard=job.writes_to.guard,
         has_dry_run=job.has_dry_run,
         parameters=job.parameters,
     )

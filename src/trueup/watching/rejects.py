@@ -6,13 +6,16 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from trueup.artifacts import Artifacts, rejects_prefix
+from trueup.artifacts import Artifacts, findings_prefix, rejects_prefix
 from trueup.artifacts.store import place
+from trueup.compare.findings import DRIFT
 from trueup.errors import ArtifactMissing
 from trueup.model.ledger import PartitionItem
 from trueup.model.states import Phase
+from trueup.worker.findings import part_names
 
 _CHUNK = 256 * 1024
+COMPARISONS = frozenset({Phase.COMPARE, Phase.CONFIRM})
 
 
 def lines_from(
@@ -22,14 +25,22 @@ def lines_from(
 
     An object that is not there any more is passed over.
     """
-    objects = _objects(run_id, phase, item)
+    objects = _objects(artifacts, run_id, phase, item)
     for at in range(number, len(objects)):
         for line, behind in _lines(artifacts, objects[at], byte if at == number else 0):
-            yield json.loads(line), at, behind
+            found = json.loads(line)
+            if phase not in COMPARISONS or found["kind"] not in DRIFT:
+                yield found, at, behind
 
 
-def _objects(run_id: str, phase: Phase, item: PartitionItem) -> list[str]:
-    """The one object that a report names, else the parts that checkpoints name."""
+def _objects(artifacts: Artifacts, run_id: str, phase: Phase, item: PartitionItem) -> list[str]:
+    """The one object that a report names, else the parts that checkpoints name.
+
+    Of a comparison they hold findings of every kind; those that could not be compared are its rejects.
+    """
+    if phase in COMPARISONS:
+        prefix = findings_prefix(run_id, phase, item.partition_id)
+        return [prefix + name for name in part_names(artifacts, prefix, item.reject_parts)]
     if item.entry is not None and item.entry.rejects:
         return [place(item.entry.rejects)[1]]
     return [rejects_prefix(run_id, phase, item.partition_id) + name for name in item.reject_parts]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 
-from trueup.artifacts import Artifacts
+from trueup.artifacts import Artifacts, comparison_key
 from trueup.clock import Clock
-from trueup.errors import ArtifactError
+from trueup.errors import ArtifactError, ArtifactMissing
 from trueup.ledger import Ledger
 from trueup.model.ledger import Counts, PartitionItem, Run, TaskItem
 from trueup.model.plan import Plan
@@ -23,6 +24,7 @@ def view(run: Run) -> RunView:
     return RunView(
         run_id=run.run_id,
         job=run.job,
+        kind=run.kind,
         status=run.status,
         goal=run.goal,
         reason=run.reason,
@@ -75,6 +77,7 @@ class Watch:
             gate=gate,
             spending=self._spending(run, plan, standing),
             plan_sha256=run.plan_sha256,
+            verdict=self._verdict(run),
         )
 
     def _plan(self, run: Run) -> Plan | None:
@@ -82,6 +85,16 @@ class Watch:
         with suppress(ArtifactError):
             return self._artifacts.plan_of(run)
         return None
+
+    def _verdict(self, run: Run) -> str | None:
+        """What the report of a reconciliation says, once it is made."""
+        if run.kind != "reconcile":
+            return None
+        try:
+            report = json.loads(self._artifacts.store.get(comparison_key(run.run_id, "json")))
+        except ArtifactMissing:
+            return None
+        return str(report["verdict"])
 
     def _standing(
         self,

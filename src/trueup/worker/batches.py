@@ -67,6 +67,14 @@ class Worked:
     rejects: list[dict[str, Any]] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class WorkedBatch:
+    """A batch that is worked already: a step of a comparison, and the cursor after it."""
+
+    cursor: str
+    worked: Worked
+
+
 @dataclass(slots=True)
 class _Transformed:
     rows: list[Any]
@@ -119,7 +127,9 @@ def transform(job: Backfill, records: Sequence[Any]) -> _Transformed:
     return _Transformed(made, used=len(records))
 
 
-_NO_ROWS = (GeneratorType, CoroutineType, map, filter)
+# A class among them: `return Skip` forgot the reason, and would be written as a row.
+_NO_ROWS = (GeneratorType, CoroutineType, map, filter, type)
+_NOT_IN_A_LIST = (Skip, Reject, NoneType, *_NO_ROWS)
 _SPECIAL = (list, Skip, Reject, NoneType, *_NO_ROWS)
 
 
@@ -145,13 +155,27 @@ def _sort_out(records: Sequence[Any], made: list[Any]) -> _Transformed:
             done.skipped[result.reason] = done.skipped.get(result.reason, 0) + 1
         elif isinstance(result, Reject):
             done.rejects.append({"rejected": record, "reason": result.reason})
-        elif result is None or isinstance(result, _NO_ROWS):
-            what = f"it returned {type(result).__name__}; return a row, a list of rows, [], Skip or Reject"
-            raise RecordFailed("transform", record, TypeError(what))
         else:
             done.used += 1
-            done.rows.extend(result if isinstance(result, list) else [result])
+            done.rows.extend(_rows_of(record, result))
     return done
+
+
+def _rows_of(record: Any, result: Any) -> list[Any]:
+    """What one record became, one row or a list. Raises RecordFailed where that is no row."""
+    if result is None or isinstance(result, _NO_ROWS):
+        what = f"it returned {_named(result)}; return a row, a list of rows, [], Skip(why) or Reject(why)"
+        raise RecordFailed("transform", record, TypeError(what))
+    rows = result if isinstance(result, list) else [result]
+    wrong = next((row for row in rows if isinstance(row, _NOT_IN_A_LIST)), rows)
+    if wrong is not rows:
+        what = f"it returned a list with {_named(wrong)} in it; a list holds rows alone"
+        raise RecordFailed("transform", record, TypeError(what))
+    return rows
+
+
+def _named(result: object) -> str:
+    return f"the class {result.__name__}" if isinstance(result, type) else type(result).__name__
 
 
 def _is_reason(reason: object) -> bool:

@@ -27,7 +27,7 @@ from trueup.errors import (
     UsageError,
 )
 from trueup.exits import Exit
-from trueup.jobs import Backfill, Settings
+from trueup.jobs import Backfill, Reconcile, Settings
 from trueup.ledger import Owner
 from trueup.model.base import cut
 from trueup.model.ledger import Run, TaskItem
@@ -45,7 +45,7 @@ from trueup.worker.heart import BeatThread, Heart
 from trueup.worker.pace import BatchSize, Pace
 from trueup.worker.partition import Bench, PartitionWork, Step
 from trueup.worker.patience import Patience
-from trueup.worker.stopping import Stop, Stopped, Stopping
+from trueup.worker.stopping import Later, Stop, Stopped, Stopping
 from trueup.worker.telling import told
 from trueup.worker.tools import Tools
 
@@ -69,7 +69,7 @@ class Worker:
 
     def __init__(
         self,
-        job_class: type[Backfill],
+        job_class: type[Backfill] | type[Reconcile],
         order: TaskOrder,
         tools: Tools,
         *,
@@ -83,6 +83,7 @@ class Worker:
         self._entries: list[PartitionResult] = []
         self._entry_bytes = 0
         self._stop: Stop | None = None
+        self._later: Stop | None = None
         self._planned: Plan | None = None
         self._warnings: list[str] = []
         self.heart: Heart | None = None
@@ -193,7 +194,7 @@ class Worker:
         size = BatchSize(plan.job.batch, pace)
         writes = order.phase in WRITING_PHASES
         return Bench(
-            job=make_job(self._job_class, Settings(plan.params, tools.secret, size)),
+            job=self._job(run, plan, stopping, Settings(plan.params, tools.secret, size)),
             plan=plan,
             owner=Owner(
                 run.run_id, order.phase, order.launch, tools.identity.task, run.epoch if writes else 0
@@ -206,6 +207,13 @@ class Worker:
             tools=tools,
             warnings=self._warnings,
         )
+
+    def _job(self, run: Run, plan: Plan, stopping: Stopping, settings: Settings) -> Backfill:
+        if issubclass(self._job_class, Backfill):
+            return make_job(self._job_class, settings)
+        from trueup.worker.comparing import make_comparison  # with the comparer, which backfills never need
+
+        return make_comparison(run, plan, self._order.phase, self._job_class(settings), self._tools, stopping)
 
     def _heart(self, task: TaskItem, plan: Plan, bench: Bench) -> Heart:
         return Heart(
@@ -230,6 +238,7 @@ class Worker:
                 return
             yield from self._work_partition(bench, part)
             control.work_left -= part.weight
+        self._stop = self._stop or self._later
 
     def _full(self) -> Stop | None:
         """The reason to leave the rest to another task: a contract that is too large is refused whole."""
@@ -238,12 +247,15 @@ class Worker:
         return Stop("contract", f"{self._entry_bytes:,} bytes", ">=", f"{ROOM_FOR_ENTRIES:,}")
 
     def _work_partition(self, bench: Bench, part: Partition) -> Iterator[Step]:
-        work = PartitionWork(bench, part)
+        work = make_work(bench, part)
         try:
             yield from work.steps()
         except NotTakable as done:
             log.info("nothing to do: %s", done)
             self._tools.control.progressed_at = self._tools.clock.monotonic()
+        except Later as later:
+            log.info("partition %s: %s", part.id, later)
+            self._later = later.stop
         except Stopped as stopped:
             log.info("partition %s: %s", part.id, stopped)
             self._stop = stopped.stop
@@ -311,6 +323,15 @@ def make_job(job_class: type[Backfill], settings: Settings) -> Backfill:
         return job_class(settings)
     except ValidationError as error:
         raise UsageError(f"The job's Params do not take the plan's parameters: {error}") from error
+
+
+def make_work(bench: Bench, part: Partition) -> PartitionWork:
+    """The work on one partition, by what the job is."""
+    if bench.plan.job.kind == "backfill":
+        return PartitionWork(bench, part)
+    from trueup.worker.comparing import ComparisonWork
+
+    return ComparisonWork(bench, part)
 
 
 def _throttled(tools: Tools, pace: Pace) -> None:

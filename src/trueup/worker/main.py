@@ -18,9 +18,9 @@ from trueup.artifacts import Artifacts
 from trueup.clock import SystemClock
 from trueup.errors import ArtifactError, TrueupError, UsageError
 from trueup.exits import Exit
-from trueup.jobs import Backfill
+from trueup.jobs import Backfill, Reconcile
 from trueup.ledger import Ledger
-from trueup.loading import load_class
+from trueup.loading import load
 from trueup.model.base import Value
 from trueup.model.naming import NamingOrder
 from trueup.model.plan import CodeIdentity, TaskOrder
@@ -89,7 +89,7 @@ def _name(environment: Environment, control: Control) -> Exit:
     log_as_json({"run": order.run_id, "launch": order.launch})
     tools = make_tools(environment, control, order.job, Phase.PLAN)
     brief = tools.artifacts.brief(order.brief_key, order.brief_sha256)
-    return name_partitions(load_class(brief.job, code_folder(environment)), order, brief, tools)
+    return name_partitions(load(brief.job, code_folder(environment)), order, brief, tools)
 
 
 def _leaving(callback: Callback) -> Callable[[str], None]:
@@ -196,10 +196,10 @@ def identity_of(task: Mapping[str, Any]) -> Identity:
         ) from error
 
 
-def read_class(environment: Environment, order: TaskOrder, tools: Tools) -> type[Backfill]:
+def read_class(environment: Environment, order: TaskOrder, tools: Tools) -> type[Backfill] | type[Reconcile]:
     """The job's class, as the plan names it. Raises UsageError, ArtifactError, StoreUnavailable."""
     plan = tools.artifacts.plan(order.plan_key, order.plan_sha256)
-    return load_class(plan.job, code_folder(environment))
+    return load(plan.job, code_folder(environment))
 
 
 def code_folder(environment: Environment) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from trueup.errors import JobError, LaunchTaken, RunClosed, StoreUnavailable
 from trueup.exits import Exit
-from trueup.jobs import Backfill, Settings
+from trueup.jobs import Backfill, Reconcile, Settings
 from trueup.model.base import cut
 from trueup.model.ledger import TaskItem
 from trueup.model.naming import Brief, Named, NamingOrder
@@ -26,7 +26,7 @@ log = logging.getLogger("trueup.worker")
 
 
 def name_partitions(
-    job_class: type[Backfill],
+    job_class: type[Backfill] | type[Reconcile],
     order: NamingOrder,
     brief: Brief,
     tools: Tools,
@@ -73,7 +73,7 @@ def hook_names(job: Backfill, window: Window) -> Iterator[Partition | str]:
         job.close()
 
 
-def _named(job_class: type[Backfill], brief: Brief, tools: Tools) -> Named:
+def _named(job_class: type[Backfill] | type[Reconcile], brief: Brief, tools: Tools) -> Named:
     try:
         return Named(partitions=tuple(_asked(job_class, brief, tools)))
     except (Stopped, StoreUnavailable):
@@ -83,13 +83,13 @@ def _named(job_class: type[Backfill], brief: Brief, tools: Tools) -> Named:
         return Named(error=cut(f"{type(error).__name__}: {told(error)}", LONGEST_MESSAGE))
 
 
-def _asked(job_class: type[Backfill], brief: Brief, tools: Tools) -> list[Partition | str]:
+def _asked(job_class: type[Backfill] | type[Reconcile], brief: Brief, tools: Tools) -> list[Partition | str]:
     """All of them, or none: a hook that was asked to slow down is asked again from its beginning."""
     stopping = Stopping(tools.control, tools.clock, brief.job.task.minutes)
     patience = Patience(stopping, tools.rng, on_throttle=lambda: tools.metrics.emit({"Throttled": 1}))
 
     def listed() -> list[Partition | str]:
-        job, found = make_job(job_class, Settings(brief.params, tools.secret)), []
+        job, found = namer_of(job_class, brief, tools), []
         for entry in hook_names(job, brief.window):
             if stop := stopping.ask():
                 raise Stopped(stop)
@@ -97,6 +97,16 @@ def _asked(job_class: type[Backfill], brief: Brief, tools: Tools) -> list[Partit
         return found
 
     return patience.call("partitions", listed)
+
+
+def namer_of(job_class: type[Backfill] | type[Reconcile], brief: Brief, tools: Tools) -> Backfill:
+    """What names the partitions: the job, or the sides of a reconciliation."""
+    settings = Settings(brief.params, tools.secret)
+    if issubclass(job_class, Backfill):
+        return make_job(job_class, settings)
+    from trueup.worker.comparing import Quantiles  # with the comparer, which backfills never need
+
+    return Quantiles(brief, job_class(settings), tools)
 
 
 def _heart(

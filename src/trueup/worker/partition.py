@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from trueup.errors import JobError, Refused, StoreUnavailable, Superseded
-from trueup.jobs import Backfill, Batch, Context, Range, overrides
+from trueup.jobs import Backfill, Batch, Context, overrides
 from trueup.ledger import Owner
 from trueup.model.base import cut
 from trueup.model.ledger import Checkpoint, PartitionItem
@@ -26,10 +26,10 @@ from trueup.model.result import (
     record_counts,
 )
 from trueup.model.states import PartitionStatus, ResultStatus
-from trueup.worker.batches import Figures, RecordFailed, Worked, work_range, work_records
+from trueup.worker.batches import Figures, RecordFailed, Worked, WorkedBatch, work_range, work_records
 from trueup.worker.pace import BatchSize, Pace
 from trueup.worker.patience import Patience
-from trueup.worker.reading import read_batches
+from trueup.worker.reading import AnyBatch, read_batches
 from trueup.worker.rejects import Rejects
 from trueup.worker.stopping import Stopped, Stopping
 from trueup.worker.telling import describe, storable, told
@@ -67,6 +67,23 @@ class Bench:
     warnings: list[str] = field(default_factory=list)
 
 
+class Leavings(Protocol):
+    """What is kept of records: in parts, stored before the cursor moves and named by its checkpoint."""
+
+    @property
+    def are_many(self) -> bool:
+        """Whether they should not be held any longer."""
+
+    def add(self, lines: Iterable[dict[str, Any]], /) -> None:
+        """Keep some until the next checkpoint."""
+
+    def store(self, seq: int, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """Store what was added, and give the parts that the checkpoint `seq` has to name."""
+
+    def gather(self, parts: tuple[str, ...]) -> str | None:
+        """One place for all of them, once the partition ended; None where there are none."""
+
+
 class PartitionWork:
     """The work on one partition. `entry` is what was reported or saved of it; None where nothing was.
 
@@ -78,7 +95,7 @@ class PartitionWork:
         self._bench = bench
         self._part = part
         self._tools = bench.tools
-        self._rejects = Rejects(bench.tools.artifacts, bench.owner, part.id)
+        self._rejects = self._leavings()
         self._item = PartitionItem(partition_id=part.id)
         self._took_over = False
         # Since the start of the partition, what is not saved yet included.
@@ -89,6 +106,10 @@ class PartitionWork:
         self._ranged = False
         self.entry: PartitionResult | None = None
         self.kept = False
+
+    def _leavings(self) -> Leavings:
+        """Where what has to be kept of records goes."""
+        return Rejects(self._tools.artifacts, self._bench.owner, self._part.id)
 
     def steps(self) -> Iterator[Step]:
         """Work it to its end, pausing at each point.
@@ -147,7 +168,7 @@ class PartitionWork:
             return None
         return Context(owner.run_id, owner.phase, self._part, owner.launch, owner.fence)
 
-    def _work_batch(self, batch: Batch | Range, ctx: Context | None) -> None:
+    def _work_batch(self, batch: AnyBatch, ctx: Context | None) -> None:
         bench = self._bench
         known = len(batch.records) if isinstance(batch, Batch) else 0
         bench.pace.wait(known)
@@ -164,8 +185,10 @@ class PartitionWork:
         """The clock, less what was spent on waiting for others: that says nothing about the batch."""
         return self._tools.clock.monotonic() - self._bench.stopping.waited
 
-    def _worked(self, batch: Batch | Range, ctx: Context | None) -> Worked:
+    def _worked(self, batch: AnyBatch, ctx: Context | None) -> Worked:
         bench = self._bench
+        if isinstance(batch, WorkedBatch):
+            return batch.worked
         if isinstance(batch, Batch):
             return work_records(bench.job, batch.records, ctx, bench.patience.call)
         if not self._ranged:
@@ -200,7 +223,8 @@ class PartitionWork:
             )
 
     def _due(self) -> bool:
-        return self._tools.clock.monotonic() - self._saved_at >= self._tools.checkpoint_seconds
+        elapsed = self._tools.clock.monotonic() - self._saved_at
+        return elapsed >= self._tools.checkpoint_seconds or self._rejects.are_many
 
     def _flush(self) -> Iterator[Step]:
         """Save what was worked since the last checkpoint, if anything was.
@@ -350,13 +374,17 @@ class PartitionWork:
             cursor=item.cursor,
             records_counted=counted,
             skipped=item.skipped,
-            rejects=self._rejects.gather(item.reject_parts)
-            if status is not ResultStatus.INTERRUPTED
-            else None,
+            rejects=self._kept(status),
             outputs=outputs or [],
             error=error,
             **record_counts(item.counters),
         )
+
+    def _kept(self, status: ResultStatus) -> str | None:
+        """Where what was kept lies, once the partition ended."""
+        if status is ResultStatus.INTERRUPTED:
+            return None
+        return self._rejects.gather(self._item.reject_parts)
 
 
 def _as_error(error: BaseException, after: str | None) -> PartitionError:

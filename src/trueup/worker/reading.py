@@ -6,11 +6,13 @@ import re
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sized
 from dataclasses import replace
+from typing import Any, Protocol
 
 from trueup.errors import JobError
-from trueup.jobs import Backfill, Batch, Range
+from trueup.jobs import Batch, Range
 from trueup.model.plan import Partition
 from trueup.model.result import LONGEST_CURSOR
+from trueup.worker.batches import WorkedBatch
 from trueup.worker.patience import Patience
 from trueup.worker.telling import describe, storable
 
@@ -20,9 +22,19 @@ _CURSOR = re.compile(r"v[0-9]+:")
 _REMEMBERED_CURSORS = 1_000
 
 
+AnyBatch = Batch | Range | WorkedBatch
+
+
+class Readable(Protocol):
+    """What is read: a job, or a comparison."""
+
+    def read(self, part: Partition, after: str | None) -> Iterator[Any]:
+        """The batches after a cursor."""
+
+
 def read_batches(
-    job: Backfill, part: Partition, after: str | None, patience: Patience
-) -> Generator[Batch | Range, None, None]:
+    job: Readable, part: Partition, after: str | None, patience: Patience
+) -> Generator[AnyBatch, None, None]:
     """The batches after a cursor.
 
     Raises JobError for a batch that is none, and what the author's `read` raises.
@@ -40,15 +52,15 @@ def read_batches(
 class _Reader:
     """A generator that raised is over, so what may be retried begins a new one after the last batch."""
 
-    def __init__(self, job: Backfill, part: Partition, after: str | None) -> None:
+    def __init__(self, job: Readable, part: Partition, after: str | None) -> None:
         self._job = job
         self._part = part
         self._after = after
         self._passed: deque[str] = deque([] if after is None else [after], _REMEMBERED_CURSORS)
         self._covered: Range | None = None
-        self._batches: Iterator[Batch | Range] | None = None
+        self._batches: Iterator[AnyBatch] | None = None
 
-    def next(self) -> Batch | Range | None:
+    def next(self) -> AnyBatch | None:
         """The next batch, or None at the end."""
         if self._batches is None:
             self._batches = _iterator(self._job.read(self._part, self._after))
@@ -70,6 +82,9 @@ class _Reader:
             close()
 
     def _check(self, batch: object) -> None:
+        if isinstance(batch, WorkedBatch):
+            self._check_cursor(batch.cursor)
+            return
         if not isinstance(batch, Batch | Range):
             remedy = "Yield Batch(records, cursor) or Range(low, high, cursor)."
             raise self._wrong(type(batch).__name__, remedy)
@@ -143,7 +158,7 @@ def _is_cursor(cursor: object) -> bool:
     return _CURSOR.match(cursor) is not None and storable(cursor) == cursor
 
 
-def _iterator(batches: object) -> Iterator[Batch | Range]:
+def _iterator(batches: object) -> Iterator[AnyBatch]:
     if not hasattr(batches, "__iter__"):
         raise JobError(
             f"read returned {type(batches).__name__}.", remedy="Yield batches, or return a list of them."

@@ -27,6 +27,11 @@ class Rejects:
         self._partition_id = partition_id
         self._lines: list[bytes] = []
 
+    @property
+    def are_many(self) -> bool:
+        """Whether they should not be held any longer: a job's own limit bounds them."""
+        return False
+
     def add(self, rejects: Iterable[dict[str, Any]]) -> None:
         """Keep rejects until the next checkpoint."""
         self._lines += map(_line, rejects)

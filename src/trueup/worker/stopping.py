@@ -43,6 +43,10 @@ class Stopped(Exception):
         return self.stop.exit is Exit.FAULT or (self.stop.signal == "deadline" and not self.parked)
 
 
+class Later(Stopped):
+    """This partition has to wait; the task goes on with the others."""
+
+
 @dataclass(slots=True)
 class Control:
     """Between the loop and what runs beside it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from trueup.artifacts import Artifacts
 from trueup.clock import Clock, SystemClock
@@ -39,9 +40,16 @@ class Identity:
             )
 
 
+Opener = Callable[..., Any]
+"""From what a job file says of a source to the source: `trueup.sources.opening.open_source`, or a test's."""
+
+
 @dataclass(slots=True)
 class Tools:
-    """Stores, clock, chance and settings of one task. `checkpoint_seconds` 0 means one checkpoint a batch."""
+    """Stores, clock, chance and settings of one task. `checkpoint_seconds` 0 means one checkpoint a batch.
+
+    `sources` opens the sources of a reconciliation; None: by what the job file says.
+    """
 
     ledger: Ledger
     artifacts: Artifacts
@@ -52,6 +60,7 @@ class Tools:
     rng: random.Random = field(default_factory=random.Random)
     secret: Callable[[str], str] = environment_secret
     callback: Callback = field(default_factory=NoCallback)
+    sources: Opener | None = None
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     beat_seconds: float = BEAT_SECONDS
     callback_seconds: float = CALLBACK_SECONDS

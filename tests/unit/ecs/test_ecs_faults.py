@@ -1,19 +1,30 @@
-"""Faults on purpose: the three disguises of a throttle, chance with a seed, and faults that are ordered."""
+"""Launches that are refused: the disguises of a throttle, and no capacity; and how images are found."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from trueup.local.ecs.errors import ApiError
-from trueup.local.ecs.faults import REFUSALS, UNHARMED, Chances, Fate, Launch
+from trueup.local.ecs.faults import REFUSALS, Launch, NoFaults, Refusal
 from trueup.local.ecs.images import Image, KnownImages, digest_of, worker_image
-from trueup.local.ecs.orders import Ordered, Orders
 
 from .ecs_cases import Case, on_a_loop
 
-LAUNCH = Launch("job", 1, {})
+
+@dataclass
+class Once(NoFaults):
+    """The first launch is refused."""
+
+    fault: str
+    struck: bool = False
+
+    def refuses(self, launch: Launch) -> Refusal | None:
+        refusal = None if self.struck else REFUSALS[self.fault]
+        self.struck = True
+        return refusal
 
 
 @pytest.mark.parametrize(
@@ -27,8 +38,7 @@ LAUNCH = Launch("job", 1, {})
 @on_a_loop
 async def test_a_launch_is_refused_as_an_error(fault: str, expected: tuple[str, str]) -> None:
     """aws-facts section 2.4, rows "Rate exceeded", "ENI or subnet lookup throttled", "Capacity"."""
-    case = Case()
-    case.fargate.orders.add(Ordered(fault))
+    case = Case(faults=Once(fault))
     with pytest.raises(ApiError) as refusal:
         case.fargate.run({"taskDefinition": "job", "clientToken": "t"})
     assert expected == (refusal.value.name, refusal.value.message)
@@ -40,44 +50,8 @@ async def test_a_launch_is_refused_as_an_error(fault: str, expected: tuple[str, 
 @on_a_loop
 async def test_a_launch_is_refused_under_http_200(fault: str) -> None:
     """aws-facts section 2.4, row "RunTask returns non-empty failures"; gchq/sleeper#904."""
-    case = Case()
-    case.fargate.orders.add(Ordered(fault))
+    case = Case(faults=Once(fault))
     assert ([], [REFUSALS[fault]] * 2) == case.fargate.run({"taskDefinition": "job", "count": 2})
-
-
-def test_chance_is_the_same_for_the_same_seed() -> None:
-    def fates(seed: int) -> list[Fate]:
-        rule = Chances(seed, kill=0.5, freeze=0.5, interrupt=0.2, cannot_pull=0.1, within=(0, 9))
-        return [rule.fate(LAUNCH) for _ in range(50)]
-
-    assert fates(1) == fates(1) != fates(2)
-    assert {True, False} == {fate.cannot_pull for fate in fates(1)}
-
-
-def test_chances_of_nothing_do_no_harm() -> None:
-    rule = Chances(1)
-    assert (None, UNHARMED, False) == (rule.refuses(LAUNCH), rule.fate(LAUNCH), rule.loses("arn"))
-
-
-def test_an_order_strikes_as_often_as_it_says_and_only_its_family() -> None:
-    orders = Orders()
-    orders.add(Ordered("kill", times=2, seconds=3, family="job"))
-    assert UNHARMED == orders.fate(Launch("other", 1, {}))
-    assert [Fate(kill=3), Fate(kill=3), UNHARMED] == [orders.fate(LAUNCH) for _ in range(3)]
-
-
-def test_orders_for_one_task_add_up_and_leave_the_rule_below_alone() -> None:
-    orders = Orders(Chances(1, kill=1))
-    orders.add(Ordered("freeze", seconds=1))
-    orders.add(Ordered("cannot-pull"))
-    assert Fate(freeze=1, cannot_pull=True) == orders.fate(LAUNCH)
-    assert orders.fate(LAUNCH).kill is not None
-
-
-@pytest.mark.parametrize("given", [{}, {"fault": "sabotage"}, {"fault": "kill", "times": "often"}])
-def test_an_order_that_makes_no_sense_is_refused(given: dict[str, object]) -> None:
-    with pytest.raises(ApiError):
-        Ordered.read(given)
 
 
 def test_an_image_is_found_by_reference_digest_and_name() -> None:

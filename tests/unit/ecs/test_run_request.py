@@ -62,7 +62,7 @@ def test_overrides_have_at_most_8192_characters_with_their_json() -> None:
             "Network Configuration is not valid",
         ),
         ({"launchType": "EC2"}, "UnsupportedFeatureException", "Launch type EC2 is not implemented"),
-        ({"enableExecuteCommand": True}, "UnsupportedFeatureException", "RunTask with enableExecuteCommand"),
+        ({"platformVersion": "1.3.0"}, "UnsupportedFeatureException", "Platform version 1.3.0 is not"),
         (
             {"overrides": {"containerOverrides": [{"name": "other"}]}},
             "InvalidParameterException",
@@ -184,3 +184,27 @@ async def test_a_client_token_starts_its_tasks_once() -> None:
         case.fargate.run({"taskDefinition": "job", "clientToken": "t", "count": 2})
     assert ("ConflictException", {"resourceIds": [first.arn]}) == (conflict.value.name, conflict.value.more)
     await case.fargate.close()
+
+
+def test_the_first_provider_of_a_strategy_has_all_the_weight() -> None:
+    """API reference, CapacityProviderStrategyItem; the choice is ours."""
+    case = Case()
+    case.fargate.clusters.create("spot", capacity_providers=["FARGATE", "FARGATE_SPOT"])
+    strategy = [{"capacityProvider": name, "weight": 1} for name in ("FARGATE_SPOT", "FARGATE")]
+    assert "FARGATE_SPOT" == read(case, cluster="spot", capacityProviderStrategy=strategy).capacity_provider
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "fits"),
+    [("256", "512", True), ("256", "4096", False), ("1024", "1024", False), ("16384", "122880", True)],
+)
+def test_fargate_has_certain_pairs_of_cpu_and_memory(cpu: str, memory: str, fits: bool) -> None:
+    """Task CPU and memory of Fargate; Invalid CPU or memory value specified."""
+    given: dict[str, Any] = {"family": "sized", "cpu": cpu, "memory": memory, "networkMode": "awsvpc"}
+    given |= {"requiresCompatibilities": ["FARGATE"], "containerDefinitions": [{"name": "a", "image": "b"}]}
+    if fits:
+        assert Case().fargate.definitions.register(given, 0).active
+        return
+    with pytest.raises(ApiError, match=r"No Fargate configuration exists for given values\.") as refusal:
+        Case().fargate.definitions.register(given, 0)
+    assert "ClientException" == refusal.value.name

@@ -31,8 +31,10 @@ async def test_a_task_goes_through_every_state_and_each_is_an_event() -> None:
     assert Status.RUNNING is task.status
     case.process.exit(0)
     await settle()
-    assert ["PROVISIONING", "PENDING", "RUNNING", "DEPROVISIONING", "STOPPED"] == case.statuses()
-    assert [1, 2, 3, 4, 5] == [event["detail"]["version"] for event in case.events]
+    assert [
+        *("PROVISIONING", "PENDING", "ACTIVATING", "RUNNING", "DEPROVISIONING", "STOPPED"),
+    ] == case.statuses()
+    assert [1, 2, 3, 4, 5, 6] == [event["detail"]["version"] for event in case.events]
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -83,7 +85,7 @@ async def test_a_stopped_task_gets_sigterm_and_may_leave_in_its_own_way() -> Non
     assert task.stop is not None
     assert ["SIGTERM"] == case.process.told
     assert (75, StopCode.USER, "lunch") == (task.container.exit_code, task.stop.code, task.stop.reason)
-    assert ["STOPPING", "DEPROVISIONING", "STOPPED"] == case.statuses()[3:]
+    assert ["DEACTIVATING", "STOPPING", "DEPROVISIONING", "STOPPED"] == case.statuses()[4:]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +118,7 @@ async def test_a_host_that_fails_takes_its_task_without_a_word() -> None:
     assert task.stop is not None
     assert ["SIGKILL"] == case.process.told
     assert (137, StopCode.INFRASTRUCTURE) == (task.container.exit_code, task.stop.code)
-    assert "RUNNING" == case.statuses()[2]
+    assert "RUNNING" == case.statuses()[3]
 
 
 @on_a_loop
@@ -154,7 +156,7 @@ async def test_an_image_that_nobody_knows_cannot_be_pulled() -> None:
     assert (StopCode.FAILED_TO_START, None) == (task.stop.code, task.container.exit_code)
     assert task.container.reason == task.stop.reason
     assert task.stop.reason.startswith("CannotPullContainerError: ")
-    assert ["PROVISIONING", "PENDING", "DEPROVISIONING", "STOPPED"] == case.statuses()
+    assert ["PROVISIONING", "PENDING", "ACTIVATING", "DEPROVISIONING", "STOPPED"] == case.statuses()
 
 
 @on_a_loop
@@ -218,6 +220,7 @@ async def test_the_environment_is_the_definitions_then_secrets_then_the_calls_th
         "AWS_EXECUTION_ENV": "AWS_ECS_FARGATE",
         "AWS_REGION": "us-east-1",
         "AWS_DEFAULT_REGION": "us-east-1",
+        "ECS_AGENT_URI": f"http://metadata/api/{task.container.runtime_id}",
         "ECS_CONTAINER_METADATA_URI_V4": f"http://metadata/v4/{task.container.runtime_id}",
     } == case.process.order.environment
     await case.fargate.close()
@@ -257,6 +260,34 @@ async def test_a_killed_task_looks_like_one_that_exited_with_137() -> None:
 
 
 @on_a_loop
+async def test_a_task_ends_with_the_exit_code_that_was_meant_for_it() -> None:
+    case = Case(faults=Doomed(Fate(exit=5, exit_code=64)))
+    task = await case.run()
+    await case.clock.pass_(5)
+    assert task.stop is not None
+    assert (["SIGKILL"], 64) == (case.process.told, task.container.exit_code)
+    assert StopCode.CONTAINER_EXITED is task.stop.code
+
+
+@on_a_loop
+async def test_a_harm_is_asked_about_when_its_moment_has_come() -> None:
+    asked: list[str] = []
+    case = Case(faults=Doomed(Fate(kill=5, interrupt=6, strike=lambda name, do: asked.append(name))))
+    task = await case.run()
+    await case.clock.pass_(6)
+    assert (["kill", "interrupt"], Status.RUNNING) == (asked, task.status)
+    await case.fargate.close()
+
+
+@on_a_loop
+async def test_a_fate_may_lead_a_task_elsewhere() -> None:
+    case = Case(faults=Doomed(Fate(environment={"AWS_ENDPOINT_URL": "http://gateway"})))
+    await case.run()
+    assert "http://gateway" == case.process.order.environment["AWS_ENDPOINT_URL"]
+    await case.fargate.close()
+
+
+@on_a_loop
 async def test_spot_sends_sigterm_and_says_so() -> None:
     """Section 3, row Spot; Amazon ECS clusters for Fargate workloads."""
     case = Case(faults=Doomed(Fate(interrupt=0)))
@@ -264,6 +295,24 @@ async def test_spot_sends_sigterm_and_says_so() -> None:
     assert task.stop is not None
     assert (["SIGTERM"], 75) == (case.process.told, task.container.exit_code)
     assert ("SpotInterruption", "Your Spot Task was interrupted.") == (task.stop.code, task.stop.reason)
+
+
+@on_a_loop
+async def test_an_event_gives_notice_of_a_spot_interruption_while_the_task_still_runs() -> None:
+    """Task state change events: "A task using the Fargate Spot capacity provider receives a termination
+    notice"; the example has stopCode TerminationNotice and lastStatus RUNNING."""
+    case = Case()
+    case.launcher.obey = False
+    task = await case.run()
+    case.fargate.life(task.arn).interrupt()
+    case.fargate.life(task.arn).interrupt()  # says nothing new
+    await case.clock.pass_(30)
+    told = [event["detail"] for event in case.events if "stopCode" in event["detail"]]
+    assert ("RUNNING", "STOPPED", "TerminationNotice") == tuple(
+        told[0][name] for name in ("lastStatus", "desiredStatus", "stopCode")
+    )
+    assert {"SpotInterruption"} == {detail["stopCode"] for detail in told[1:]}
+    assert [1, 2, 3, 4, 5, 6, 7, 8, 9] == [event["detail"]["version"] for event in case.events]
 
 
 @on_a_loop

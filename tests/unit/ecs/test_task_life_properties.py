@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ from trueup.local.ecs.tasks import MOVES, Status
 from .ecs_cases import Case, settle
 
 HAPPENINGS = st.sampled_from(
-    ["stop", "kill", "crash", "freeze", "thaw", "interrupt", "exit", "wait", "settle"]
+    ["stop", "kill", "crash", "leave", "freeze", "thaw", "interrupt", "exit", "wait", "settle"]
 )
 
 
@@ -45,6 +45,8 @@ async def _live(happenings: list[str], obeys: bool, cold_start: float, deprovisi
             await case.clock.pass_(2)
         elif happening == "settle":
             await settle()
+        elif happening == "leave":
+            life.exit(64)
         elif happening in ("kill", "crash", "freeze", "thaw", "interrupt"):
             getattr(life, happening)()
         reasons += [task.stop] if task.stop else []
@@ -52,7 +54,8 @@ async def _live(happenings: list[str], obeys: bool, cold_start: float, deprovisi
     await case.clock.pass_(60)
     assert task.stopped
     assert {task.stop} >= set(reasons)
-    statuses = [Status(status) for status in case.statuses()]
+    # A Spot interruption is an event of a task that runs on: RUNNING twice.
+    statuses = [Status(status) for status, _ in groupby(case.statuses())]
     assert 1 == statuses.count(Status.STOPPED)
     assert all(after in MOVES[before] for before, after in pairwise(statuses))
     assert (task.container.exit_code is not None) == ("startedAt" in task.times)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sys
 import time
@@ -27,7 +28,7 @@ from trueup.local.stepfunctions.errors import ApiError
 from trueup.local.stepfunctions.running.execution import Execution
 
 ROOT = Path(__file__).parents[3]
-RECORDED = ROOT.parent / "shared" / "recorded" / "executions.jsonl"
+RECORDED = Path(os.environ.get("TRUEUP_RECORDED", ROOT.parent / "shared" / "recorded" / "executions.jsonl"))
 
 _WORDS = [
     "timestamp",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from .harness import World, machine, play, ran
+from .harness import World, execute, machine, play, ran
 
 ARN = "arn:aws:states:us-east-1:000000000000:activity:work"
 
@@ -64,3 +64,11 @@ def test_activities_are_listed_and_forgotten() -> None:
         assert [] == world.api("ListActivities")["activities"]
 
     play(scene)
+
+
+def test_a_task_for_an_activity_that_there_is_not_is_not_scheduled() -> None:
+    # [botocore] ActivityScheduleFailedEventDetails: "an activity schedule failure".
+    arn = "arn:aws:states:us-east-1:000000000000:activity:none"
+    ended = execute(machine(("T", {"Type": "Task", "Resource": arn})))
+    assert ["ActivityScheduleFailed", "ExecutionFailed"] == ended.types[2:]
+    assert f"Activity Does Not Exist: '{arn}'" == ended.cause

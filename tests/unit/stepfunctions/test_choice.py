@@ -102,4 +102,7 @@ def test_is_present_is_the_one_test_that_a_missing_path_does_not_fail() -> None:
 def test_without_a_default_no_match_fails() -> None:
     rule = {"Variable": "$.v", "IsNull": True, "Next": "End"}
     states = machine(("Ask", {"Type": "Choice", "Choices": [rule]}), ("End", {"Type": "Succeed"}))
-    assert "States.NoChoiceMatched" == execute(states, {"v": 1}).error
+    # Measured on AWS, which documents another name: floci-io/floci#3167.
+    ran = execute(states, {"v": 1})
+    said = "Failed to transition out of the state. The state does not point to a next state."
+    assert ("States.Runtime", True) == (ran.error, (ran.cause or "").endswith(said))

@@ -150,6 +150,13 @@ def test_a_wait_lasts_as_long_as_it_says(seconds: float, state: dict[str, object
     assert ("SUCCEEDED", seconds) == (ran.status, round(ran.seconds, 3))
 
 
+@pytest.mark.parametrize("field", ["SecondsPath", "TimestampPath"])
+def test_a_wait_for_nothing_fails(field: str) -> None:
+    # serverless-operations/serverless-step-functions#346
+    ran = execute(machine(("W", {"Type": "Wait", field: "$.t"})))
+    assert str(ran.cause).endswith(f"The {field} parameter does not reference an input value: $.t")
+
+
 def test_a_wait_until_something_that_is_no_timestamp_fails() -> None:
     # Recorded on AWS: test_wait_timestamp_path[NO_T].
     ran = execute(machine(("W", {"Type": "Wait", "TimestampPath": "$.t"})), {"t": "2016-12-05 21:29:29Z"})

@@ -32,14 +32,26 @@ def test_the_message_has_the_code_and_the_place_as_aws_writes_them() -> None:
     ("said", "definition"),
     [
         ("INVALID_JSON_DESCRIPTION", None),
-        ("'Foo' is not supported", machine(("A", passing(Foo=1)))),
+        # These sentences are AWS's own (floci-io/floci#2735 and #2968, aws-cloudformation/cfn-lint#4077).
+        ("SCHEMA_VALIDATION_FAILED: Field 'Foo' is not supported at /States/A",
+         machine(("A", passing(Foo=1)))),
+        ("SCHEMA_VALIDATION_FAILED: Field 'Retry' is not supported at /States/A",
+         machine(("A", passing(Retry=[])))),
+        ("SCHEMA_VALIDATION_FAILED: These fields are required: [Next] at /States/C/Choices/0",
+         machine(("C", {"Type": "Choice", "Choices": [{"Variable": "$", "StringMatches": "T"}],
+                        "Default": "B"}), ("B", passing()))),
+        ("These fields are required: [Resource] at /States/A", machine(("A", {"Type": "Task"}))),
+        ("These fields are required: [ItemProcessor] at /States/A", machine(("A", {"Type": "Map"}))),
+        ("These fields are required: [Type] at /States/A", {"StartAt": "A", "States": {"A": {}}}),
+        ("These fields are required: [StartAt, States] at /", {}),
         ("Missing 'Next' target: B at /States/A/Next", machine(("A", passing(Next="B")))),
         ('State "B" is not reachable', machine(("A", passing(End=True)), ("B", passing()))),
         ("either Next or End", {"StartAt": "A", "States": {"A": {"Type": "Pass"}}}),
-        ("No state ends", machine(("A", passing(Next="A")))),
+        ("MISSING_END_STATE: Workflow has no terminal state at null", machine(("A", passing(Next="A")))),
         ("QueryLanguage 'JSONata' is not implemented; supported are JSONPath",
          {**machine(("A", passing())), "QueryLanguage": "JSONata"}),
-        ("State 'A' (Pass): Output belongs to JSONata; supported is JSONPath",
+        ("The QueryLanguage is set to 'JSONPath', but field 'Output' is only supported for the 'JSONata' "
+         "QueryLanguage at /States/A",
          machine(("A", passing(Output="{% 1 %}")))),
         ("HeartbeatSeconds has to be smaller",
          machine(("A", {**TASK, "TimeoutSeconds": 5, "HeartbeatSeconds": 5}))),
@@ -51,6 +63,11 @@ def test_the_message_has_the_code_and_the_place_as_aws_writes_them() -> None:
         ('The field "Tablename" is not supported by Step Functions',
          machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::dynamodb:getItem",
                         "Parameters": {"Tablename": "t"}}))),
+        # aws/aws-cdk#31448
+        ("Cannot deserialize value of type `java.lang.Boolean` from String \"$.on\": only \"true\" or "
+         "\"false\" recognized at /States/A/Parameters",
+         machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::dynamodb:putItem",
+                        "Parameters": {"TableName": "t", "Item": {"on": {"BOOL": "$.on"}}}}))),
         ("aws-sdk:dynamodb:noSuchThing' is not implemented",
          machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:dynamodb:noSuchThing"}))),
         ("States.ALL has to stand alone",
@@ -76,7 +93,12 @@ def test_the_message_has_the_code_and_the_place_as_aws_writes_them() -> None:
          machine(("A", passing()), ("M", {"Type": "Map", "ItemProcessor": machine(("A", passing()))}))),
         ("Duplicate State name: B at /States/P/Branches/1/States/B",
          machine(("P", {"Type": "Parallel", "Branches": [machine(("B", passing()))] * 2}))),
-        ("the field 'ToleratedFailureCount' is not supported",
+        ("DUPLICATE_LABEL_NAME: Duplicate Label name: L at /States/P/Branches/1/States/N/Label",
+         machine(("P", {"Type": "Parallel", "Branches": [
+             machine((name, {"Type": "Map", "Label": "L", "ItemProcessor": {
+                 "ProcessorConfig": {"Mode": "DISTRIBUTED"}, **machine((f"in {name}", passing()))}}))
+             for name in ("M", "N")]}))),
+        ("Field 'ToleratedFailureCount' is not supported",
          machine(("A", {"Type": "Map", "ToleratedFailureCount": 1,
                         "ItemProcessor": machine(("B", passing()))}))),
     ],
@@ -87,6 +109,12 @@ def test_a_definition_is_refused(said: str, definition: Any) -> None:
             parse_definition("{")
     else:
         assert said in problems(definition)
+
+
+def test_a_loop_beside_an_end_that_nothing_leads_to_misses_a_way_and_no_end() -> None:
+    # Measured on AWS: floci-io/floci#2735.
+    loop = machine(("A", passing(Next="B")), ("B", passing(Next="A")), ("C", passing()))
+    assert 'MISSING_TRANSITION_TARGET: State "C" is not reachable. at /States/C' == problems(loop)
 
 
 def test_a_state_that_is_written_twice_is_not_read_as_the_later_one() -> None:
@@ -114,9 +142,9 @@ def test_only_s3_is_read_and_written_by_a_map(field: str, given: str, resource: 
 def test_every_problem_is_told_at_once() -> None:
     with pytest.raises(DefinitionError) as raised:
         parse_definition(json.dumps(machine(("A", passing(Foo=1)), ("B", passing(Bar=1)))))
-    assert ["/States/A/Foo", "/States/B/Bar"] == [problem.location for problem in raised.value.problems]
+    assert ["/States/A", "/States/B"] == [problem.location for problem in raised.value.problems]
 
 
 def test_problems_inside_a_map_have_their_whole_place() -> None:
     inner = {"Type": "Map", "ItemProcessor": machine(("B", passing(Foo=1)))}
-    assert "at /States/A/ItemProcessor/States/B/Foo" in problems(machine(("A", inner)))
+    assert "at /States/A/ItemProcessor/States/B" in problems(machine(("A", inner)))

@@ -144,6 +144,12 @@ def test_items_that_cannot_be_read_fail_the_map_run() -> None:
     assert ("States.ItemReaderFailed", "Attempting to map over non-iterable node.") == (ran.error, ran.cause)
 
 
+def test_a_column_is_not_lost_to_another_of_its_name() -> None:
+    definition = distributed(("P", passing()), ItemReader=reader(InputType="CSV"))
+    ran = execute(definition, {"version": "v"}, Bucket(items="A,B,A\n1,2,3\n"))
+    assert ("States.ItemReaderFailed", "CSV headers cannot contain duplicates.") == (ran.error, ran.cause)
+
+
 def test_items_are_batched() -> None:
     # aws-facts section 1.3.
     batcher = {"MaxItemsPerBatch": 2, "BatchInput": {"n.$": "$.n"}}

@@ -73,5 +73,5 @@ def test_redriving_runs_express_children_anew() -> None:
 def test_express_children_wait_for_nobody(resource: str) -> None:
     # aws-facts section 1.3 [dg:connect-to-resource].
     waiting = {"Type": "Task", "Resource": f"arn:aws:states:::{resource}"}
-    with pytest.raises(ApiError, match="State 'T': Express children cannot use"):
+    with pytest.raises(ApiError, match="State 'T': Express executions cannot use"):
         execute(express(("T", waiting)), [1])

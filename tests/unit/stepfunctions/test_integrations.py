@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from trueup.local.stepfunctions import history
+from trueup.local.stepfunctions.errors import ApiError
+from trueup.local.stepfunctions.integrations import shapes
 from trueup.local.stepfunctions.integrations.catalogue import find_service, has_operation
 from trueup.local.stepfunctions.integrations.port import ServiceFailure
 from trueup.local.stepfunctions.model import Resource
@@ -137,3 +139,24 @@ def test_services_are_named_as_in_the_java_sdk(prefix: str, service: str, action
     resource = Resource("", f"aws-sdk:{service}", service, action, "")
     assert has_operation(service, action)
     assert prefix == find_service(resource).prefix
+
+
+def test_the_sdk_s_names_are_those_of_java() -> None:
+    # aws/aws-sdk-js#4294: BOOL comes as Bool; recorded on AWS: ETag and ChecksumCRC32 (test_s3_get_object).
+    item = {"id": {"S": "1"}, "on": {"BOOL": True}, "all": {"SS": ["a"]}, "none": {"NULL": True}}
+    services = Services(dynamodb_getItem=lambda _: {"Item": item})
+    call = task("arn:aws:states:::aws-sdk:dynamodb:getItem", {"TableName": "t", "Key": {"id": {"S": "1"}}})
+    spelled = {"id": {"S": "1"}, "on": {"Bool": True}, "all": {"Ss": ["a"]}, "none": {"Nul": True}}
+    assert {"Item": spelled} == execute(call, services=services).output
+    taken = shapes.operation("dynamodb", "putItem").input_shape
+    assert {"Item": item} == shapes.to_api(taken, {"Item": spelled})
+
+
+def test_parameters_of_the_sdk_s_calls_are_spelled_as_java_spells_them() -> None:
+    describe = "arn:aws:states:::aws-sdk:rds:describeDBInstances"
+    answer = {"DBInstances": [{"DBInstanceIdentifier": "one", "MultiAZ": True}]}
+    services = Services(rds_describeDBInstances=lambda _: answer)
+    ended = execute(task(describe, {"DbInstanceIdentifier": "one"}), services=services)
+    assert {"DbInstances": [{"DbInstanceIdentifier": "one", "MultiAZ": True}]} == ended.output
+    with pytest.raises(ApiError, match='The field "DBInstanceIdentifier" is not supported'):
+        execute(task(describe, {"DBInstanceIdentifier": "one"}))

@@ -69,6 +69,28 @@ def test_attempts_are_counted_over_all_iterations_of_a_map() -> None:
     assert ["a", "b"] == mocked(machine(("M", distributed)), [1, 2], config).output
 
 
+def test_states_inside_a_parallel_are_answered_by_name() -> None:
+    plain = {key: value for key, value in TASK.items() if key != "Retry"}
+    cases = {"m": {"TestCases": {"Case": {"A": "One", "B": "Two"}}}}
+    answers = {"One": {"0": {"Return": 1}}, "Two": {"0": {"Return": 2}}}
+    both = {"Type": "Parallel", "Branches": [machine(("A", plain)), machine(("B", plain))]}
+    config = {"StateMachines": cases, "MockedResponses": answers}
+    assert [1, 2] == mocked(machine(("P", both)), config=config).output
+
+
+def test_a_child_is_started_with_a_case_of_its_own() -> None:
+    start = {"Type": "Task", "Resource": "arn:aws:states:::states:startExecution.sync:2",
+             "Parameters": {"StateMachineArn.$": "$.child"}, "OutputPath": "$.Output"}  # fmt: skip
+
+    async def scene(world: World) -> Ran:
+        child = world.create(machine(("T", TASK)))
+        execution = world.start(world.create(machine(("S", start)), "parent"), {"child": f"{child}#Case"})
+        await execution.ended()
+        return ran(execution)
+
+    assert {"ok": True} == play(scene, mocks=MockConfiguration(CONFIG)).output
+
+
 def test_states_that_are_not_named_are_not_mocked() -> None:
     assert "SUCCEEDED" == mocked(machine(("P", passing()))).status
 
@@ -85,6 +107,10 @@ def test_a_case_that_is_not_there_is_refused(said: str, case: str) -> None:
         ("neither an attempt nor a range", {"MockedResponses": {"A": {"x": {"Return": 1}}}}),
         ("either a Return or a Throw", {"MockedResponses": {"A": {"0": {}}}}),
         ("StateMachines has to be an object", {"StateMachines": []}),
+        ("run backwards", {"MockedResponses": {"A": {"3-1": {"Return": 1}}}}),
+        ("answers attempt 2 twice", {"MockedResponses": {"A": {"2": {"Return": 1}, "0-2": {"Return": 2}}}}),
+        ("has no Error", {"MockedResponses": {"A": {"0": {"Throw": "Error"}}}}),
+        ("has no Error", {"MockedResponses": {"A": {"0": {"Throw": {"Cause": "so"}}}}}),
     ],
 )
 def test_a_configuration_is_refused_with_its_place(said: str, raw: Any) -> None:

@@ -47,6 +47,14 @@ def test_a_path_selects(expected: object, path: str) -> None:
     assert expected == parse_path(path).find(scope())
 
 
+def test_past_the_end_of_an_array_a_template_finds_null() -> None:
+    # Measured on AWS: floci-io/floci#3167. A name that is not there is an error instead.
+    template = parse_template({"x.$": "$.a[10]", "y.$": "$.a[1].b"})
+    assert {"x": None, "y": 2} == template.render(scope())
+    with pytest.raises(EvaluationError, match="could not be found in the input"):
+        parse_template({"x.$": "$.a[10].b"}).render(scope())
+
+
 @pytest.mark.parametrize("path", ["$.a[5:9]", "$.missing[*]", "$.missing.list[1:5].value"])
 def test_an_indefinite_path_that_finds_nothing_gives_an_empty_list(path: str) -> None:
     # Recorded on AWS: test_json_path_array_wildcard_or_slice_with_no_input.

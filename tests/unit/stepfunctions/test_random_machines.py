@@ -26,6 +26,7 @@ from .harness import Services, World, machine, passing, play
 
 MACHINES = int(os.environ.get("TRUEUP_MACHINES", "60"))
 
+ACTIVITY = "arn:aws:states:us-east-1:000000000000:activity:idle"
 ENDS = {"ExecutionSucceeded", "ExecutionFailed", "ExecutionTimedOut", "ExecutionAborted"}
 RETRY = [
     {"ErrorEquals": ["States.Timeout"], "MaxAttempts": 1, "IntervalSeconds": 2, "MaxDelaySeconds": 3},
@@ -65,6 +66,7 @@ def tasks() -> st.SearchStrategy[dict[str, Any]]:
 def nests(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     """Parallels and Maps of both modes."""
     config = {"ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}}
+    batches = st.sampled_from([{}, {"ItemBatcher": {"MaxItemsPerBatch": 2}}])
     mapped = {"Type": "Map", "ItemsPath": "$.list", "ResultPath": None}
     parallel = st.lists(inner, min_size=1, max_size=3).map(
         lambda branches: {"Type": "Parallel", "Branches": branches, "ResultPath": None}
@@ -73,8 +75,9 @@ def nests(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
         lambda one, most: {**mapped, "MaxConcurrency": most, "ItemProcessor": one}, inner, st.integers(0, 2)
     )
     distributed = st.builds(
-        lambda one, most, tolerated: {
+        lambda one, most, tolerated, batch: {
             **mapped,
+            **batch,
             "Label": "L",
             "MaxConcurrency": most,
             "ToleratedFailurePercentage": tolerated,
@@ -83,13 +86,28 @@ def nests(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
         inner,
         st.integers(0, 2),
         st.sampled_from([0, 50, 100]),
+        batches,
     )
     return st.one_of(parallel, inline, distributed)
 
 
+def passes() -> st.SearchStrategy[dict[str, Any]]:
+    """Some set a variable, read one that may be nobody's, or look past the end of an array."""
+    reading = passing(Parameters={"x.$": "$kept", "list.$": "$.list", "n.$": "$.n"})
+    past = passing(Parameters={"x.$": "$.list[9]", "y.$": "States.ArrayLength($.list)"}, ResultPath="$.seen")
+    return st.sampled_from([passing(), passing(Assign={"kept.$": "$.n"}), reading, past])
+
+
+def activities() -> st.SearchStrategy[dict[str, Any]]:
+    """Work that nobody asks for until it is too late."""
+    return st.integers(1, 5).map(
+        lambda timeout: {"Type": "Task", "Resource": ACTIVITY, "TimeoutSeconds": timeout, "ResultPath": None}
+    )
+
+
 def workflows(depth: int) -> st.SearchStrategy[dict[str, Any]]:
     fails = st.just({"Type": "Fail", "Error": "E"})
-    leaves = st.one_of(st.just(passing()), waits(), tasks(), choices(), fails)
+    leaves = st.one_of(passes(), waits(), tasks(), activities(), choices(), fails)
     states = leaves if depth == 0 else st.one_of(leaves, nests(workflows(depth - 1)))
     return st.builds(row, st.lists(states, min_size=1, max_size=3), st.booleans(), st.booleans())
 
@@ -130,6 +148,12 @@ def _placed(state: dict[str, Any], place: str, name: str) -> dict[str, Any]:
         placed["Next"] = f"{place}{state['Next']}"
     for field in {"Catch", "Choices"} & set(state):
         placed[field] = [{**entry, "Next": f"{place}{entry['Next']}"} for entry in state[field]]
+    # Nor does an inner scope set a variable of an outer one ([dg:workflow-variables]).
+    variable = f"kept{place.count('.')}"
+    if "Assign" in state:
+        placed["Assign"] = {f"{variable}.$": "$.n"}
+    elif "x.$" in state.get("Parameters", {}) and state["Parameters"]["x.$"] == "$kept":
+        placed["Parameters"] = {**state["Parameters"], "x.$": f"${variable}"}
     if "ItemProcessor" in state:
         placed["ItemProcessor"] = named_apart(state["ItemProcessor"], inside)
     if "Branches" in state:
@@ -167,19 +191,29 @@ def test_a_random_machine_ends_once_with_a_well_formed_history(
 
     async def scene(world: World) -> None:
         worlds.append(world)
+        world.api("CreateActivity", name="idle")
         arn = world.create({**named_apart(definition), "TimeoutSeconds": limit})
         execution = world.start(arn, INPUT)
         if stop_after is not None:
             asyncio.get_running_loop().call_later(stop_after, execution.stop)
+            asyncio.get_running_loop().call_later(stop_after / 2, stop_a_child, world)
         await execution.ended()
         for _ in range(redrives):
             await again(world, execution)
         await asyncio.sleep(10)
         for each in world.engine.executions.values():
             check(each)
+            check_pages(world, each)
         assert not world.engine.tokens._open
 
     play(scene, services(worlds))
+
+
+def stop_a_child(world: World) -> None:
+    """Stop the newest child of a Map Run, from outside, where there is one."""
+    children = [each for each in world.engine.executions.values() if each.origin.map_run]
+    if children:
+        children[-1].stop("Outside")
 
 
 async def again(world: World, execution: Execution) -> None:
@@ -203,14 +237,43 @@ def check(execution: Execution) -> None:
     assert all(event["previousEventId"] < event["id"] for event in events)
     assert "Internal error" not in str(execution.cause)
     json.dumps(events)
+    check_states(events)
     untroubled = execution.status == "SUCCEEDED" and not any(TROUBLE.search(kind) for kind in types)
     check_pairs(Counter(types), untroubled=untroubled)
     check_chain(events)
 
 
+def check_states(events: list[dict[str, Any]]) -> None:
+    """No state is left more often than it was entered, and only after."""
+    inside: Counter[str] = Counter()
+    for event in events:
+        if event["type"].endswith("StateEntered"):
+            inside[event["stateEnteredEventDetails"]["name"]] += 1
+        elif event["type"].endswith("StateExited"):
+            inside[event["stateExitedEventDetails"]["name"]] -= 1
+        assert not inside or min(inside.values()) >= 0, event
+
+
+def check_pages(world: World, execution: Execution) -> None:
+    """Page by page, in either order, the API gives every event once."""
+    whole = [event.as_answer() for event in execution.history.events]
+    for reverse in (False, True):
+        pages: list[dict[str, Any]] = []
+        more: dict[str, Any] = {}
+        while True:
+            asked = {"executionArn": execution.arn, "maxResults": 7, "reverseOrder": reverse, **more}
+            answer = world.api("GetExecutionHistory", **asked)
+            pages += answer["events"]
+            if "nextToken" not in answer:
+                break
+            more = {"nextToken": answer["nextToken"]}
+        assert pages == (whole[::-1] if reverse else whole)
+
+
 TROUBLE = re.compile("Failed|Aborted|TimedOut")
 PAIRS = {
     "TaskScheduled": ("TaskSucceeded", "TaskFailed", "TaskSubmitFailed", "TaskTimedOut"),
+    "ActivityScheduled": ("ActivitySucceeded", "ActivityFailed", "ActivityTimedOut"),
     "MapIterationStarted": ("MapIterationSucceeded", "MapIterationFailed", "MapIterationAborted"),
     "MapRunStarted": ("MapRunSucceeded", "MapRunFailed", "MapRunAborted"),
     "MapStateStarted": ("MapStateSucceeded", "MapStateFailed"),

@@ -58,7 +58,7 @@ def takes(kind: str, field: str) -> bool:
     problems: list[Problem] = []
     raw = {"Type": kind, field: None} | ({"ItemProcessor": DISTRIBUTED} if kind == "Map" else {})
     parse_state("S", Fields(raw, "", problems, "State 'S'"), lambda fields: _workflow(fields, set()))
-    return not any(f"the field '{field}' is not supported" in problem.message for problem in problems)
+    return not any(f"Field '{field}' is not supported" in problem.message for problem in problems)
 
 
 DISTRIBUTED = {"ProcessorConfig": {"Mode": "DISTRIBUTED"}, **machine(("P", passing()))}
@@ -124,10 +124,8 @@ REFUSALS: dict[str, Callable[[World], Any]] = {
     "other integrations": creating({**TASK, "Resource": "arn:aws:states:::batch:submitJob.sync"}),
     "other formats of items": creating(reader("s3:getObject", InputType="PARQUET")),
     "other readers": creating(reader("dynamodb:scan")),
-    "Express machines": creating(passing(), type="EXPRESS"),
     "keys of one's own": creating(passing(), encryptionConfiguration=CUSTOMER),
     "TestState": lambda world: world.api("TestState", definition="{}"),
-    "StartSyncExecution": lambda world: world.api("StartSyncExecution", stateMachineArn="arn:x"),
 }
 
 

@@ -332,3 +332,12 @@ def test_parameters_that_come_with_the_input_are_checked_when_the_task_starts() 
         'could not be used to start the Task: [The field "Nope" is not supported by Step Functions, '
         'The field "MessageBody" is required but was missing]'
     )
+
+
+def test_a_string_that_is_none_does_not_start_a_task() -> None:
+    # In AWS's words: ASFHyP3/hyp3#2585. The message itself may be JSON ([dg:connect-sqs]).
+    attributes = {"size": {"DataType": "Number", "StringValue.$": "$.size"}}
+    parameters = {"QueueUrl": "q", "MessageBody": {"a": 1}, "MessageAttributes": attributes}
+    ran = execute(optimized("sqs:sendMessage", parameters), {"size": 3})
+    assert "States.Runtime" == ran.error
+    assert str(ran.cause).endswith("[The value for the field 'StringValue' must be a STRING]")

@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_snake
 from trueup.handling.api import verbs
 from trueup.model.base import Value
 from trueup.model.estimate import Estimate
+from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.report import Report
 from trueup.model.request import StartBody, Wish
 from trueup.model.view import (
@@ -106,6 +107,14 @@ ROUTES = (
         "/runs/{runId}/report",
         verbs.show_report,
         {200: Report, 202: Pending},
+        html=True,
+        problems=(_NOT_FOUND,),
+    ),
+    Route(
+        "GET",
+        "/runs/{runId}/comparison",
+        verbs.show_comparison,
+        {200: ReconcileReport, 202: Pending},
         html=True,
         problems=(_NOT_FOUND,),
     ),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trueup.gating import Gating
 from trueup.handling.start import Starting
 from trueup.ledger import Ledger
-from trueup.model.job import JobFile
+from trueup.model.jobs import AnyJob
 from trueup.platform import Logs
 from trueup.reporting import Reports
 from trueup.watching import GateViews, Lists, Watch
@@ -26,4 +26,4 @@ class Services:
     starting: Starting
     gates: GateViews
     gating: Gating
-    jobs: Mapping[str, JobFile]
+    jobs: Mapping[str, AnyJob]

@@ -13,6 +13,7 @@ from trueup.handling.api.services import Services
 from trueup.model.base import Value
 from trueup.model.estimate import Estimate
 from trueup.model.ledger import Run
+from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.report import Report
 from trueup.model.request import StartBody, Wish
 from trueup.model.states import RUN_ENDS, WRITING_PHASES, GateStatus, PartitionStatus, Phase, RunStatus
@@ -188,6 +189,19 @@ def show_report(here: Services, call: Call, run_id: str) -> Report | Pending | H
         if page is not None:
             return Html(text=page)
     report = here.reports.of(run_id)
+    if report is not None:
+        return report
+    run = here.ledger.runs.get(run_id)
+    return Pending(run_id=run_id, status=run.status, location=f"/runs/{run_id}")
+
+
+def show_comparison(here: Services, call: Call, run_id: str) -> ReconcileReport | Pending | Html:
+    """What a reconciliation found, as JSON or, where `text/html` is accepted, as the page that is signed."""
+    if "text/html" in call.accept:
+        page = here.reports.comparison_page(run_id)
+        if page is not None:
+            return Html(text=page)
+    report = here.reports.comparison(run_id)
     if report is not None:
         return report
     run = here.ledger.runs.get(run_id)

@@ -1,7 +1,6 @@
 """The process that is parent to all tasks: it forks them, tells how they end, and outlives none of them.
 
-Run by path with `python -P`, a JSON list of what to import first (modules, or paths of scripts), and, where
-there is one, a folder to remove at the end.
+Run by path with `python -P` and a JSON list of what to import first (modules, or paths of scripts).
 Standard input is one end of a socket pair. Orders come in and news go out on it, a JSON object a line:
 
     {"do": "start", "name", "argv", "folder", "environment", "log"}   ->  {"name", "pid"} or {"name", "error"}
@@ -9,7 +8,8 @@ Standard input is one end of a socket pair. Orders come in and news go out on it
                                                                       ->  {"name", "status"} when it has ended
 
 The kernel closes the other end however the stack goes, by SIGKILL too; then every task is killed. Should the
-nursery itself be killed, Linux kills its children (PR_SET_PDEATHSIG).
+nursery itself be killed, Linux kills its children (PR_SET_PDEATHSIG), and the guard that it runs under finds
+what those had started.
 
 A task is forked and executed. One that is `python -m <module>` with a module that was imported beforehand is
 forked only, and runs the module as `python -m` does: it begins in milliseconds. At its end it does what the
@@ -26,7 +26,6 @@ import json
 import os
 import runpy
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -260,8 +259,6 @@ def main() -> None:
     finally:
         if order is None:
             nursery.end()
-            for folder in sys.argv[2:]:
-                shutil.rmtree(folder, ignore_errors=True)
     if order is not None:
         line.close()
         become(order)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trueup.local.ecs.errors import ApiError, invalid
+from trueup.local.ecs.errors import ApiError, invalid, not_implemented
 from trueup.local.ecs.names import Place, family_and_revision, is_name
 
 ACTIVE, INACTIVE = "ACTIVE", "INACTIVE"
@@ -17,6 +17,23 @@ DEFAULT_STOP_TIMEOUT = 30
 
 UNITS = 1024
 """CPU units in a vCPU, MiB in a GB."""
+
+CONTAINER_FIELDS = (
+    *("name", "image", "essential", "entryPoint", "command", "environment", "secrets", "cpu", "memory"),
+    *("memoryReservation", "portMappings", "stopTimeout", "logConfiguration", "dockerLabels"),
+)
+"""What of a container definition is done, or comes close (docs/ecs.md)."""
+GIB = 1024
+FARGATE_SIZES: Mapping[int, range] = {
+    256: range(512, 2 * GIB + 1, 512),
+    512: range(1 * GIB, 4 * GIB + 1, GIB),
+    1024: range(2 * GIB, 8 * GIB + 1, GIB),
+    2048: range(4 * GIB, 16 * GIB + 1, GIB),
+    4096: range(8 * GIB, 30 * GIB + 1, GIB),
+    8192: range(16 * GIB, 60 * GIB + 1, 4 * GIB),
+    16384: range(32 * GIB, 120 * GIB + 1, 8 * GIB),
+}
+"""MiB of memory for units of CPU (developer guide, "Task CPU and memory" of Fargate)."""
 
 _SIZE = re.compile(r"([0-9]*\.?[0-9]+)\s*(vcpu|gb)?", re.IGNORECASE)
 
@@ -78,7 +95,9 @@ class Definitions:
         """A definition as another ECS describes it, under the revision that it has there.
 
         `described` is the `taskDefinition` of a DescribeTaskDefinition. Taken over again, it is replaced.
+        Raises ApiError where it asks for what is not implemented.
         """
+        _check_supported(described)
         known = {"registeredAt": 0.0, **described}
         made = self._put(known, str(known["family"]), int(known["revision"]), {})
         made.document["status"] = known.get("status", ACTIVE)
@@ -162,6 +181,9 @@ def _check(request: Mapping[str, Any]) -> None:
         raise ApiError("ClientException", "Container list cannot be empty.")
     for container in containers:
         _check_container(container)
+    if not any(container.get("essential", True) for container in containers):
+        raise ApiError("ClientException", "A task definition needs an essential container.")
+    _check_supported(request)
     if "FARGATE" in (request.get("requiresCompatibilities") or []):
         _check_fargate(request)
 
@@ -181,3 +203,23 @@ def _check_fargate(request: Mapping[str, Any]) -> None:
     for name in ("cpu", "memory"):
         if not request.get(name):
             raise ApiError("ClientException", f"Fargate requires that '{name}' be defined at the task level.")
+    cpu, memory = (int(_units(request[name])) for name in ("cpu", "memory"))
+    if memory not in FARGATE_SIZES.get(cpu, ()):
+        # The wording: developer guide, "Invalid CPU or memory value specified".
+        raise ApiError("ClientException", "No Fargate configuration exists for given values.")
+
+
+def _check_supported(given: Mapping[str, Any]) -> None:
+    """Refuse what would be ignored. Raises ApiError."""
+    system = (given.get("runtimePlatform") or {}).get("operatingSystemFamily")
+    if system not in (None, "LINUX"):
+        raise not_implemented(f"The operating system {system}", "LINUX")
+    if given.get("volumes"):
+        raise not_implemented("A task definition with volumes", "task definitions without")
+    for container in given.get("containerDefinitions") or []:
+        beyond = sorted(name for name in container.keys() - set(CONTAINER_FIELDS) if container[name])
+        if beyond:
+            raise not_implemented(f"A container with {', '.join(beyond)}", ", ".join(CONTAINER_FIELDS))
+        driver = (container.get("logConfiguration") or {}).get("logDriver")
+        if driver not in (None, "awslogs"):
+            raise not_implemented(f"The log driver {driver}", "awslogs")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from trueup.local.ecs.names import Place
-from trueup.local.ecs.tasks import Container, Status, Task
+from trueup.local.ecs.tasks import Container, Status, StopCode, Task
 
 DETAIL_TYPE = "ECS Task State Change"
 SOURCE = "aws.ecs"
@@ -29,7 +29,7 @@ def describe(task: Task, place: Place, *, tags: bool = False) -> Document:
         "cpu": task.cpu,
         "desiredStatus": task.desired,
         "enableExecuteCommand": False,
-        "ephemeralStorage": {"sizeInGiB": 20},
+        "ephemeralStorage": task.definition.document.get("ephemeralStorage") or {"sizeInGiB": 20},
         "group": task.group,
         "healthStatus": "UNKNOWN",
         "inferenceAccelerators": [],
@@ -40,7 +40,7 @@ def describe(task: Task, place: Place, *, tags: bool = False) -> Document:
         "platformFamily": "Linux",
         "platformVersion": PLATFORM_VERSION,
         "startedBy": task.started_by,
-        "stopCode": task.stop.code.value if task.stop else None,
+        "stopCode": _stop_code(task),
         "stoppedReason": task.stop.reason if task.stop else None,
         "tags": task.tags if tags else [],
         "taskArn": task.arn,
@@ -71,6 +71,15 @@ def _container(container: Container, task: Task) -> Document:
     return {name: value for name, value in told.items() if value is not None}
 
 
+def _stop_code(task: Task) -> str | None:
+    """Of a task that Spot takes, TerminationNotice while it still runs (page "Task state change events")."""
+    if task.stop is None:
+        return None
+    if task.stop.code is StopCode.SPOT and task.status is Status.RUNNING:
+        return StopCode.TERMINATION.value
+    return task.stop.code.value
+
+
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
@@ -90,6 +99,23 @@ def architecture() -> str:
     return "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"
 
 
+def event(
+    detail_type: str, resource: str, detail: Document, *, place: Place, now: float, event_id: str
+) -> Document:
+    """An event as EventBridge delivers it."""
+    return {
+        "version": "0",
+        "id": event_id,
+        "detail-type": detail_type,
+        "source": SOURCE,
+        "account": place.account,
+        "time": whole_instant(now),
+        "region": place.region,
+        "resources": [resource],
+        "detail": detail,
+    }
+
+
 def state_change(task: Task, place: Place, now: float, event_id: str) -> Document:
     """The event that EventBridge is told of a task's state.
 
@@ -98,19 +124,15 @@ def state_change(task: Task, place: Place, now: float, event_id: str) -> Documen
     detail = describe(task, place)
     detail |= {name: instant(seconds) for name, seconds in task.times.items()}
     detail.pop("tags")
-    return {
-        "version": "0",
-        "id": event_id,
-        "detail-type": DETAIL_TYPE,
-        "source": SOURCE,
-        "account": place.account,
-        "time": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "region": place.region,
-        "resources": [task.arn],
-        "detail": {**detail, "updatedAt": instant(now)},
-    }
+    told = {**detail, "updatedAt": instant(now)}
+    return event(DETAIL_TYPE, task.arn, told, place=place, now=now, event_id=event_id)
 
 
 def instant(seconds: float) -> str:
     """An instant as ISO 8601 text with milliseconds."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def whole_instant(seconds: float) -> str:
+    """An instant as ISO 8601 text in whole seconds."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -37,6 +37,7 @@ async def compose(
         "AWS_EXECUTION_ENV": "AWS_ECS_FARGATE",
         "AWS_REGION": place.region,
         "AWS_DEFAULT_REGION": place.region,
+        "ECS_AGENT_URI": f"{address}/api/{container.runtime_id}",
         "ECS_CONTAINER_METADATA_URI_V4": f"{address}/v4/{container.runtime_id}",
     }
 

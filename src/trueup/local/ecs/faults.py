@@ -1,15 +1,13 @@
-"""Faults on purpose: what shall go wrong, decided in one small interface.
+"""The port to faults on purpose: what a rule is asked, and what it can answer.
 
 A rule is asked three times: when RunTask is called (`refuses`), when a task begins (`fate`), and when it is
-described (`loses`). Tests give a rule of their own, or `Chances` with a seed; what the admin endpoint orders
-lies on top of it (see `orders.py`). What befalls a running task at once, kill, freeze, thaw, Spot
-interruption, is a method of `Fargate`.
+described (`loses`). `trueup.local.faults` is one that people give a list of faults. What befalls a running
+task at once, kill, freeze, thaw, Spot interruption, is a method of its `Life`.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -41,7 +39,11 @@ REFUSALS: Mapping[str, Refusal] = {
     "capacity": Refusal("CapacityUnavailableException", _CAPACITY),
     "capacity-failure": Refusal(None, _CAPACITY),
 }
-"""By the names that the admin endpoint and `Chances` use. The first three are one throttle, disguised."""
+"""By the names of `trueup.local.faults`. The first three are one throttle, disguised."""
+
+
+def _always(what: str, do: Callable[[], bool]) -> None:
+    do()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,19 @@ class Fate:
     cannot_pull: bool = False
     kill: float | None = None
     """SIGKILL from nowhere, as when memory runs out: exit code 137."""
+    crash: float | None = None
+    """Its host fails, which says nothing of what ran there."""
+    exit: float | None = None
+    """It ends with `exit_code`, whatever it was doing."""
+    exit_code: int = 1
     freeze: float | None = None
     thaw: float | None = None
     interrupt: float | None = None
     """Spot takes the capacity back: SIGTERM, then SIGKILL, stop code SpotInterruption."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What the task finds in its environment in place of what the stack gives."""
+    strike: Callable[[str, Callable[[], bool]], None] = _always
+    """Called with the name of each harm when its moment has come: does it, or lets it be."""
 
 
 UNHARMED = Fate()
@@ -71,6 +82,8 @@ class Launch:
     """Counts the calls of RunTask (`refuses`) or the tasks (`fate`), from 1."""
     environment: Mapping[str, str]
     """What the call overrides: enough to tell one launch of a job from the next."""
+    task: str = ""
+    """The ARN of the task; of a call of RunTask there is none yet."""
 
 
 class Faults(Protocol):
@@ -100,52 +113,3 @@ class NoFaults:
     def loses(self, task: str) -> bool:
         """Never."""
         return False
-
-
-@dataclass(slots=True)
-class Chances:
-    """Faults by chance, the same for the same seed and the same order of calls.
-
-    `refuse` maps names of REFUSALS to how likely each is; the others are the chance of each fault, which
-    then strikes within the seconds of `within`. What is frozen thaws again after as long.
-    """
-
-    seed: int
-    refuse: Mapping[str, float] = field(default_factory=dict)
-    cannot_pull: float = 0.0
-    cold_start: float = 0.0
-    kill: float = 0.0
-    freeze: float = 0.0
-    interrupt: float = 0.0
-    lose: float = 0.0
-    within: tuple[float, float] = (0.0, 1.0)
-    _random: random.Random = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._random = random.Random(self.seed)
-
-    def refuses(self, launch: Launch) -> Refusal | None:
-        """The first refusal that chance picks."""
-        for name, chance in self.refuse.items():
-            if self._random.random() < chance:
-                return REFUSALS[name]
-        return None
-
-    def fate(self, launch: Launch) -> Fate:
-        """Each fault by its own chance."""
-        frozen = self._when(self.freeze)
-        return Fate(
-            cold_start=self._when(self.cold_start) or 0.0,
-            cannot_pull=self._random.random() < self.cannot_pull,
-            kill=self._when(self.kill),
-            freeze=frozen,
-            thaw=frozen if frozen is None else self._random.uniform(*self.within),
-            interrupt=self._when(self.interrupt),
-        )
-
-    def loses(self, task: str) -> bool:
-        """By chance."""
-        return self._random.random() < self.lose
-
-    def _when(self, chance: float) -> float | None:
-        return self._random.uniform(*self.within) if self._random.random() < chance else None

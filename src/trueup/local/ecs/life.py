@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from trueup.local.ecs.clock import Clock
@@ -50,6 +50,7 @@ class Life:
         self._fate = fate
         self._stop = asyncio.Event()
         self._process: Process | None = None
+        self._exit_code: int | None = None
 
     async def run(self) -> None:
         """Live. Every end is STOPPED; nothing is raised."""
@@ -57,7 +58,7 @@ class Life:
             await self._provision()
             process = await self._start()
             exit_code = await self._work(process)
-            self.task.container.exit_code = exit_code
+            self.task.container.exit_code = exit_code if self._exit_code is None else self._exit_code
             self._note_stop(Stop(StopCode.CONTAINER_EXITED, EXITED))
         except CannotStart as error:
             self.task.container.reason = error.reason
@@ -75,9 +76,18 @@ class Life:
         self._note_stop(stop)
         self._stop.set()
 
-    def interrupt(self) -> None:
-        """Spot takes its capacity back."""
+    def interrupt(self) -> bool:
+        """Spot takes its capacity back. False where it has stopped, or was told to.
+
+        Who listens for events hears of it while the task still runs.
+        """
+        if self.task.stopped or self._stop.is_set():
+            return False
         self.stop(Stop(StopCode.SPOT, INTERRUPTED))
+        if self.task.status is Status.RUNNING:
+            self.task.version += 1
+            self._around.changed(self.task)
+        return True
 
     def kill(self) -> bool:
         """SIGKILL from nowhere. False where nothing runs; so in `freeze` and `thaw`."""
@@ -87,6 +97,12 @@ class Life:
         """SIGKILL because its host fails, which says nothing of what ran there. False where nothing runs."""
         if self._process is not None:
             self._note_stop(Stop(StopCode.INFRASTRUCTURE, HOST_LOST))
+        return self.kill()
+
+    def exit(self, code: int) -> bool:
+        """Let it end with an exit code, without a word. False where nothing runs."""
+        if self._process is not None and self._exit_code is None:
+            self._exit_code = code
         return self.kill()
 
     def freeze(self) -> bool:
@@ -114,6 +130,7 @@ class Life:
 
     async def _start(self) -> Process:
         task, container = self.task, self.task.container
+        self._move(Status.ACTIVATING)
         self._mark("pullStartedAt")
         image = None if self._fate.cannot_pull else self._around.images.find(container.image)
         if image is None:
@@ -121,8 +138,10 @@ class Life:
         container.digest = digest_of(container.image, image)
         self._mark("pullStoppedAt")
         order = await self._unless_stopped(self._around.order(task, image))
+        order = replace(order, environment={**order.environment, **self._fate.environment})
         process = self._process = await self._around.launcher.start(order)
         self._mark("startedAt", "connectivityAt")
+        task.pid = process.pid
         container.status = "RUNNING"
         self._move(Status.RUNNING)
         return process
@@ -133,6 +152,7 @@ class Life:
         try:
             await first(ended, asyncio.create_task(self._stop.wait()))
             if not ended.done():
+                self._move(Status.DEACTIVATING)
                 self._move(Status.STOPPING)
                 await self._end(process, ended)
             return ended.result()
@@ -140,7 +160,7 @@ class Life:
             process.kill()  # nobody would wait for it any more
             raise
         finally:
-            self._process = None
+            self._process = self.task.pid = None
             await cancel(befalls, ended)
 
     async def _end(self, process: Process, ended: asyncio.Task[int]) -> None:
@@ -153,18 +173,21 @@ class Life:
 
     async def _befall(self) -> None:
         fate = self._fate
-        at: list[tuple[float | None, Callable[[], object]]] = [
-            (fate.kill, self.kill),
-            (fate.freeze, self.freeze),
-            (None if fate.thaw is None else (fate.freeze or 0.0) + fate.thaw, self.thaw),
-            (fate.interrupt, self.interrupt),
+        thaw = None if fate.thaw is None else (fate.freeze or 0.0) + fate.thaw
+        at: list[tuple[str, float | None, Callable[[], bool]]] = [
+            ("kill", fate.kill, self.kill),
+            ("crash", fate.crash, self.crash),
+            ("exit", fate.exit, lambda: self.exit(fate.exit_code)),
+            ("freeze", fate.freeze, self.freeze),
+            ("thaw", thaw, self.thaw),
+            ("interrupt", fate.interrupt, self.interrupt),
         ]
-        await asyncio.gather(*(self._at(when, what) for when, what in at if when is not None))
+        await asyncio.gather(*(self._at(name, when, do) for name, when, do in at if when is not None))
 
-    async def _at(self, seconds: float, what: Callable[[], object]) -> None:
+    async def _at(self, name: str, seconds: float, do: Callable[[], bool]) -> None:
         if seconds > 0:
             await self._around.clock.sleep(seconds)
-        what()
+        self._fate.strike(name, do)
 
     async def _give_back(self) -> None:
         if "startedAt" in self.task.times:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from trueup.local.ecs.awslogs import stream_of
 from trueup.local.ecs.describing import instant
 from trueup.local.ecs.names import Place
 from trueup.local.ecs.tasks import Task
@@ -30,7 +31,15 @@ def task_metadata(task: Task, place: Place) -> Document:
         "LaunchType": "FARGATE",
         "Containers": [container_metadata(task, place)],
     }
+    if task.service is not None:
+        document["ServiceName"] = task.service
     return document | _times(task, {"PullStartedAt": "pullStartedAt", "PullStoppedAt": "pullStoppedAt"})
+
+
+def task_with_tags(task: Task, place: Place) -> Document:
+    """What `$ECS_CONTAINER_METADATA_URI_V4/taskWithTags` answers."""
+    tags = {tag["key"]: tag.get("value", "") for tag in task.tags}
+    return task_metadata(task, place) | {"TaskTags": tags}
 
 
 def container_metadata(task: Task, place: Place) -> Document:
@@ -71,5 +80,5 @@ def _logging(task: Task, place: Place) -> Document:
     options = {**(given.get("options") or {})}
     prefix = options.pop("awslogs-stream-prefix", None)
     if prefix is not None:
-        options["awslogs-stream"] = f"{prefix}/{task.container.name}/{task.task_id}"
+        options["awslogs-stream"] = stream_of(task, given["options"])
     return {"LogDriver": "awslogs", "LogOptions": {"awslogs-region": place.region, **options}}

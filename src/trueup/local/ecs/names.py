@@ -44,6 +44,10 @@ class Place:
         """A task's ARN, in the long format."""
         return self.arn(f"task/{cluster}/{task_id}")
 
+    def service(self, cluster: str, name: str) -> str:
+        """A service's ARN, in the long format."""
+        return self.arn(f"service/{cluster}/{name}")
+
     def definition(self, family: str, revision: int) -> str:
         """A task definition's ARN."""
         return self.arn(f"task-definition/{family}:{revision}")

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,9 +15,9 @@ from typing import Any
 
 from trueup.local.ecs.errors import CannotStart
 from trueup.local.ecs.launching import KILLED, Order
+from trueup.local.process import Guard, Program
 
 NURSERY = Path(__file__).with_name("_nursery.py")
-END_SECONDS = 10.0
 WARM = (
     "trueup.worker",
     "trueup.worker.main",
@@ -66,15 +65,14 @@ class NurseryProcess:
 class Nursery:
     """Starts and ends the nursery, gives it orders, and hears its news.
 
-    `warm` are the modules that it imports first; `log` takes what it says when it breaks; `folder` is removed
-    at its end, however this process goes.
+    It runs under `guard`, which sees to it that nothing outlives us or the nursery, whoever is killed first.
+    `warm` are the modules that it imports first; `log` takes what it says when it breaks.
     """
 
-    def __init__(self, log: Path, warm: Sequence[str] = (), folder: Path | None = None) -> None:
+    def __init__(self, guard: Guard, log: Path, warm: Sequence[str] = ()) -> None:
+        self._guard = guard
         self._log = log
-        self._folder = folder
         self._warm = tuple(warm)
-        self._process: subprocess.Popen[bytes] | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._hearing: asyncio.Task[None] | None = None
         self._starting: dict[str, asyncio.Future[NurseryProcess]] = {}
@@ -89,21 +87,11 @@ class Nursery:
 
     async def _open(self) -> None:
         ours, theirs = socket.socketpair()
-        with theirs, self._log.open("ab") as log:
-            # A session of its own: Ctrl-C in the terminal is for the stack, which then ends its tasks.
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", str(NURSERY), json.dumps(self._warm), *self._to_remove()],
-                stdin=theirs.fileno(),
-                stdout=log,
-                stderr=log,
-                env=dict(os.environ),
-                start_new_session=True,
-            )
+        argv = [sys.executable, "-P", str(NURSERY), json.dumps(self._warm)]
+        program = Program(argv=argv, env=os.environ, folder=Path.cwd(), log=self._log)
+        self._guard.start(program, theirs)
         reader, self._writer = await asyncio.open_unix_connection(sock=ours)
         self._hearing = asyncio.create_task(self._hear(reader))
-
-    def _to_remove(self) -> list[str]:
-        return [] if self._folder is None else [str(self._folder)]
 
     async def start(self, order: Order) -> NurseryProcess:
         """Start a process. Raises CannotStart."""
@@ -160,23 +148,13 @@ class Nursery:
         self._starting, self._alive = {}, {}
 
     async def close(self) -> None:
-        """Have everything killed, and return when it is gone."""
+        """Have everything killed; all of it is gone when the guard is."""
         if self._writer is not None:
             self._writer.close()
             with suppress(ConnectionError):
                 await self._writer.wait_closed()
         if self._hearing is not None:
             await self._hearing
-        if self._process is not None:
-            await asyncio.to_thread(self._bury, self._process)
-
-    @staticmethod
-    def _bury(process: subprocess.Popen[bytes]) -> None:
-        try:
-            process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def _settle(future: asyncio.Future[Any], result: object) -> None:

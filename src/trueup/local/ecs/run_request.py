@@ -15,17 +15,18 @@ from trueup.local.ecs.errors import ApiError, invalid, not_implemented
 MAX_COUNT = 10
 MAX_OVERRIDES = 8192
 MAX_TAGS = 50
+CLUSTER_TAG = "aws:ecs:clusterName"
+"""The tag that `enableECSManagedTags` gives a task (developer guide, "Tagging Amazon ECS resources")."""
+PLATFORMS = (None, "LATEST", "1.4.0")
 STEP_FUNCTIONS = "AWS Step Functions"
 """Step Functions' own startedBy has spaces, which others may not use (aws-facts sections 2.1 and 6.5)."""
 
 _STARTED_BY = re.compile(r"[A-Za-z0-9/_-]{0,128}")
 _CLIENT_TOKEN = re.compile(r"[!-~]{1,64}")
-_KNOWN = frozenset(
-    (
-        *("capacityProviderStrategy", "clientToken", "cluster", "count", "enableECSManagedTags", "group"),
-        *("launchType", "networkConfiguration", "overrides", "platformVersion", "propagateTags", "startedBy"),
-        *("tags", "taskDefinition"),
-    )
+PARAMETERS = (
+    *("capacityProviderStrategy", "clientToken", "cluster", "count", "enableECSManagedTags", "group"),
+    *("launchType", "networkConfiguration", "overrides", "platformVersion", "propagateTags", "startedBy"),
+    *("tags", "taskDefinition"),
 )
 _OVERRIDABLE = frozenset(("containerOverrides", "cpu", "memory", "taskRoleArn", "executionRoleArn"))
 _CONTAINER_OVERRIDABLE = frozenset(("name", "command", "environment", "cpu", "memory", "memoryReservation"))
@@ -48,6 +49,8 @@ class RunRequest:
     capacity_provider: str | None
     subnet: str | None
     tags: list[dict[str, Any]]
+    role: str | None
+    service: str | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -82,14 +85,14 @@ def read(body: Mapping[str, Any], clusters: Clusters, definitions: Definitions) 
         started_by=body.get("startedBy"),
         capacity_provider=_capacity_provider(body, cluster),
         subnet=_subnet(body, definition),
-        tags=_tags(body, definition),
+        tags=_tags(body, definition, cluster),
+        role=overrides.get("taskRoleArn") or definition.document.get("taskRoleArn"),
     )
 
 
 def _check_fields(body: Mapping[str, Any]) -> None:
-    beyond = sorted(name for name in body.keys() - _KNOWN if body[name])
-    if beyond:
-        raise not_implemented(f"RunTask with {', '.join(beyond)}", ", ".join(sorted(_KNOWN)))
+    if body.get("platformVersion") not in PLATFORMS:
+        raise not_implemented(f"Platform version {body['platformVersion']}", "LATEST, 1.4.0")
     started_by = body.get("startedBy") or ""
     if started_by != STEP_FUNCTIONS and not _STARTED_BY.fullmatch(started_by):
         raise invalid("Invalid startedBy: up to 128 letters, numbers, hyphens, slashes and underscores.")
@@ -189,7 +192,7 @@ def _subnet(body: Mapping[str, Any], definition: Definition) -> str | None:
     return str(subnets[0])
 
 
-def _tags(body: Mapping[str, Any], definition: Definition) -> list[dict[str, Any]]:
+def _tags(body: Mapping[str, Any], definition: Definition, cluster: Cluster) -> list[dict[str, Any]]:
     """The call's own, and those of the definition where they are propagated: the call's win."""
     propagate = body.get("propagateTags", "NONE")
     if propagate == "SERVICE":
@@ -198,4 +201,5 @@ def _tags(body: Mapping[str, Any], definition: Definition) -> list[dict[str, Any
     merged = {tag["key"]: tag for tag in [*inherited, *(body.get("tags") or [])]}
     if len(merged) > MAX_TAGS:
         raise invalid(f"A resource has at most {MAX_TAGS} tags.")
-    return list(merged.values())
+    managed = [{"key": CLUSTER_TAG, "value": cluster.name}] if body.get("enableECSManagedTags") else []
+    return [*merged.values(), *managed]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
@@ -19,15 +17,21 @@ import uvicorn
 from trueup.local.ecs.api.admin import harm
 from trueup.local.ecs.api.app import make_app
 from trueup.local.ecs.environment import Secrets, no_secrets
-from trueup.local.ecs.fargate import HOUR, Fargate, Settings, Sink
+from trueup.local.ecs.fargate import HOUR, PACE, Fargate, Settings, Sink
 from trueup.local.ecs.faults import Faults, NoFaults
 from trueup.local.ecs.images import Images
+from trueup.local.ecs.launching import Launcher
 from trueup.local.ecs.names import DEFAULT_ACCOUNT, DEFAULT_REGION, Place
-from trueup.local.ecs.orders import Ordered
 from trueup.local.ecs.processes import Nursery
+from trueup.local.process import Guard, guard
 from trueup.local.serving import Server, listen, stop_soon, url_of
+from trueup.local.stepfunctions.eventbridge import EventBridgeSink
+from trueup.local.stepfunctions.integrations.calls import BotoCalls
 
 T = TypeVar("T")
+
+EVENT_THREADS = 4
+"""Calls of EventBridge at once; events keep their order, so that more would wait."""
 
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH", "SSL_CERT_FILE")
 
@@ -44,16 +48,23 @@ class Options:
     environment: Mapping[str, str] = field(default_factory=dict)
     """What every task gets beside INHERITED: endpoints, credentials."""
     secrets: Secrets = no_secrets
+    cloudwatch: Any | None = None
+    """A boto3 client of CloudWatch Logs, for definitions with the driver awslogs."""
     logs: Path | None = None
     """Where tasks write; a folder that goes with the server, where none is given."""
     warm: tuple[str, ...] = ()
     """Modules to import beforehand; `python -m` of one of them then starts by a fork. See processes.WARM."""
     faults: Faults = field(default_factory=NoFaults)
     sink: Sink | None = None
+    """Takes events; without one they go to the EventBridge of `events`, where that is given."""
+    events: str | None = None
+    """The endpoint of an EventBridge."""
     cold_start: float = 0.0
     deprovision: float = 0.0
     kept: float = HOUR
     unseen: float = 0.0
+    pace: float = PACE
+    healthy_after: float = 0.0
 
 
 class Ecs:
@@ -68,14 +79,9 @@ class Ecs:
         """Know a task definition that another ECS describes, under its revision; gives its ARN here."""
         return self._do(lambda: self._fargate.definitions.take_over(definition, tags).arn)
 
-    def order(self, fault: str, *, times: int = 1, seconds: float = 0.0, family: str | None = None) -> None:
-        """Order a fault for the next launches: a name of REFUSALS or FATES. Raises ApiError."""
-        ordered = Ordered(fault, times, seconds, family)
-        self._do(lambda: self._fargate.orders.add(ordered))
-
-    def harm(self, task: str, what: str) -> bool:
-        """Do one of HARMS to a task: kill, crash, freeze, thaw, interrupt, lose, find. Raises ApiError."""
-        return self._do(lambda: harm(self._fargate, task, what))
+    def harm(self, task: str, what: str, code: int = 1) -> bool:
+        """Do one of HARMS to a task, `exit` with a code. False where it does not run. Raises ApiError."""
+        return self._do(lambda: harm(self._fargate, task, what, code))
 
     def log(self, task: str) -> str:
         """What a task's container has written so far."""
@@ -92,14 +98,16 @@ class Ecs:
 Started = Callable[[Ecs, Callable[[], None]], None]
 
 
-async def run(options: Options, logs: Path, started: Started) -> None:
-    """Serve until told to stop, or cancelled.
+async def run(options: Options, over_tasks: Guard, started: Started) -> None:
+    """Serve until told to stop, or cancelled; tasks run under the guard.
 
     `started` is called with the server and with what tells it to stop (from any thread).
     """
-    # A folder that is ours goes with the nursery, which outlives this process if only by a moment.
-    nursery = Nursery(logs / "nursery.log", options.warm, None if options.logs else logs)
-    fargate = Fargate(_settings(options, logs, nursery))
+    logs = options.logs or over_tasks.folder
+    nursery = Nursery(over_tasks, logs / "nursery.log", options.warm)
+    calls = BotoCalls({"*": options.events}, options.region, EVENT_THREADS) if options.events else None
+    eventbridge = EventBridgeSink(calls) if calls else None
+    fargate = Fargate(_settings(options, logs, nursery, options.sink or eventbridge))
     listening = listen(options.host, options.port)
     fargate.address = url_of(listening)
     server = Server(uvicorn.Config(make_app(fargate), log_config=None, access_log=False, lifespan="off"))
@@ -110,24 +118,30 @@ async def run(options: Options, logs: Path, started: Started) -> None:
         await server.serve(sockets=[listening])
     finally:
         await fargate.close()
+        if calls is not None and eventbridge is not None:
+            await eventbridge.close()
+            calls.close()
         listening.close()
 
 
-def _settings(options: Options, logs: Path, nursery: Nursery) -> Settings:
+def _settings(options: Options, logs: Path, launcher: Launcher, sink: Sink | None) -> Settings:
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return Settings(
         images=options.images,
-        launcher=nursery,
+        launcher=launcher,
         logs=logs,
         place=Place(options.account, options.region),
         faults=options.faults,
-        sink=options.sink,
+        sink=sink,
         secrets=options.secrets,
+        cloudwatch=options.cloudwatch,
         environment=inherited | dict(options.environment),
         cold_start=options.cold_start,
         deprovision=options.deprovision,
         kept=options.kept,
         unseen=options.unseen,
+        pace=options.pace,
+        healthy_after=options.healthy_after,
     )
 
 
@@ -135,14 +149,17 @@ def _settings(options: Options, logs: Path, nursery: Nursery) -> Settings:
 def serve(options: Options) -> Iterator[Ecs]:
     """Serve from a thread while the block lasts; at its end every task is killed.
 
-    So it is when this process is killed. Raises OSError where the port is taken.
+    So it is when this process is killed. Raises OSError where the port is taken, and LocalStackError where
+    there is no folder for logs.
     """
-    with _logs(options) as logs:
+    if options.logs is not None:
+        options.logs.mkdir(parents=True, exist_ok=True)
+    with guard("" if options.logs else "trueup-ecs-") as over_tasks:
         ready: Future[tuple[Ecs, Callable[[], None]]] = Future()
 
         def work() -> None:
             try:
-                asyncio.run(run(options, logs, lambda ecs, stop: ready.set_result((ecs, stop))))
+                asyncio.run(run(options, over_tasks, lambda ecs, stop: ready.set_result((ecs, stop))))
             except BaseException as error:
                 if ready.done():
                     raise
@@ -156,16 +173,3 @@ def serve(options: Options) -> Iterator[Ecs]:
         finally:
             stop()
             thread.join()
-
-
-@contextmanager
-def _logs(options: Options) -> Iterator[Path]:
-    if options.logs is not None:
-        options.logs.mkdir(parents=True, exist_ok=True)
-        yield options.logs
-        return
-    logs = Path(tempfile.mkdtemp(prefix="trueup-ecs-"))
-    try:
-        yield logs
-    finally:
-        shutil.rmtree(logs, ignore_errors=True)

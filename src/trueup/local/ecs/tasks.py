@@ -19,7 +19,9 @@ class Status(StrEnum):
 
     PROVISIONING = "PROVISIONING"
     PENDING = "PENDING"
+    ACTIVATING = "ACTIVATING"
     RUNNING = "RUNNING"
+    DEACTIVATING = "DEACTIVATING"
     STOPPING = "STOPPING"
     DEPROVISIONING = "DEPROVISIONING"
     STOPPED = "STOPPED"
@@ -31,27 +33,34 @@ MOVES: Mapping[Status, Mapping[Status, str]] = {
         Status.DEPROVISIONING: "it was stopped before there was room",
     },
     Status.PENDING: {
-        Status.RUNNING: "its container was started",
+        Status.ACTIVATING: "the agent has taken it over",
+        Status.DEPROVISIONING: "it was stopped before the agent had it",
+    },
+    Status.ACTIVATING: {
+        Status.RUNNING: "its image was pulled and its container started",
         Status.DEPROVISIONING: "its image, its secrets or its program could not be had, or it was stopped",
     },
     Status.RUNNING: {
-        Status.STOPPING: "somebody asked for its end: SIGTERM is out, SIGKILL follows",
+        Status.DEACTIVATING: "somebody asked for its end",
         Status.DEPROVISIONING: "its container ended by itself",
     },
+    Status.DEACTIVATING: {Status.STOPPING: "it takes no more traffic: SIGTERM is out, SIGKILL follows"},
     Status.STOPPING: {Status.DEPROVISIONING: "its container has ended"},
     Status.DEPROVISIONING: {Status.STOPPED: "what it used has been given back"},
     Status.STOPPED: {},
 }
-"""Each arrow with its reason. ACTIVATING and DEACTIVATING are for load balancers, and left out."""
+"""Each arrow with its reason."""
 
 
 class StopCode(StrEnum):
-    """Why a task stopped; those of the seven [botocore] that can happen here."""
+    """Why a task stopped: the seven of [botocore]."""
 
     FAILED_TO_START = "TaskFailedToStart"
     CONTAINER_EXITED = "EssentialContainerExited"
     USER = "UserInitiated"
+    SCHEDULER = "ServiceSchedulerInitiated"
     SPOT = "SpotInterruption"
+    TERMINATION = "TerminationNotice"
     INFRASTRUCTURE = "InfrastructureHealth"
 
 
@@ -111,6 +120,14 @@ class Task:
     started_by: str | None = None
     capacity_provider: str | None = None
     subnet: str | None = None
+    service: str | None = None
+    """The name of the service whose scheduler started it."""
+    role: str | None = None
+    """The ARN of its task role."""
+    pid: int | None = None
+    """Of the first process of its container, while it runs here."""
+    protected_until: float | None = None
+    """Until when scaling in and deployments pass it over, where it was protected."""
     tags: list[Document] = field(default_factory=list)
     status: Status = Status.PROVISIONING
     desired: str = "RUNNING"
@@ -134,6 +151,15 @@ class Task:
         self.desired = "STOPPED"
         self.times["stoppingAt"] = now
         return True
+
+    def protected(self, now: float) -> bool:
+        """Whether its service may not end it now. Protection lapses by itself."""
+        return self.protected_until is not None and now < self.protected_until
+
+    @property
+    def lives(self) -> bool:
+        """Whether it is meant to run, and may still."""
+        return self.desired == "RUNNING" and not self.stopped
 
     @property
     def stopped(self) -> bool:

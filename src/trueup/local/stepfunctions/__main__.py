@@ -10,28 +10,49 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from trueup.local.serving import listen
 from trueup.local.stepfunctions.engine import DEFAULT_ACCOUNT, DEFAULT_REGION
 from trueup.local.stepfunctions.server import DEFAULT_PORT, Options, serve
 
-_NAMED = ("lambda", "dynamodb", "ecs", "sqs", "sns")
-"""Services whose endpoint Step Functions Local takes from a variable, and that machines can call here."""
+_ENDPOINTS = {
+    "lambda": "LAMBDA",
+    "dynamodb": "DYNAMODB",
+    "ecs": "ECS",
+    "sqs": "SQS",
+    "sns": "SNS",
+    "batch": "BATCH",
+    "glue": "GLUE",
+    "sagemaker": "SAGE_MAKER",
+}
+"""Services whose endpoint Step Functions Local takes, and how it calls them. Its own it needs no longer: what
+calls Step Functions calls the engine that runs it.
+"""
 
 
 def parse(arguments: list[str]) -> Options:
-    """The options; Step Functions Local's own environment variables give the defaults."""
+    """The options, Step Functions Local's among them; its environment variables give the defaults."""
     environment = os.environ
     parser = argparse.ArgumentParser(prog="python -m trueup.local.stepfunctions", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="0 for any")
     parser.add_argument("--endpoint", action="append", default=[], metavar="SERVICE=URL")
-    parser.add_argument("--region", default=environment.get("AWS_DEFAULT_REGION", DEFAULT_REGION))
-    parser.add_argument("--account", default=environment.get("AWS_ACCOUNT_ID", DEFAULT_ACCOUNT))
-    parser.add_argument("--time-scale", type=float, default=float(environment.get("WAIT_TIME_SCALE", "1")))
+    parser.add_argument(
+        "--region", "--aws-region", default=environment.get("AWS_DEFAULT_REGION", DEFAULT_REGION)
+    )
+    parser.add_argument(
+        "--account", "--aws-account", default=environment.get("AWS_ACCOUNT_ID", DEFAULT_ACCOUNT)
+    )
+    scale = float(environment.get("WAIT_TIME_SCALE", "1"))
+    parser.add_argument("--time-scale", "--wait-time-scale", type=float, default=scale)
     parser.add_argument("--timeout-scale", type=float, help="for timeouts and heartbeats alone")
     parser.add_argument("--mocks", type=Path, default=environment.get("SFN_MOCK_CONFIG"))
+    for service, name in _ENDPOINTS.items():
+        flag = f"--{name.lower().replace('_', '-')}-endpoint"
+        parser.add_argument(flag, dest=service, default=environment.get(f"{name}_ENDPOINT"), metavar="URL")
     given = parser.parse_args(arguments)
     return Options(
         host=given.host,
@@ -41,14 +62,13 @@ def parse(arguments: list[str]) -> Options:
         scale=given.time_scale,
         timeouts=given.timeout_scale,
         mocks=Path(given.mocks) if given.mocks else None,
-        endpoints=_endpoints(environment) | dict(_pair(parser, text) for text in given.endpoint),
+        endpoints=_endpoints(given) | dict(_pair(parser, text) for text in given.endpoint),
     )
 
 
-def _endpoints(environment: Mapping[str, str]) -> dict[str, str]:
-    """Those in Step Functions Local's variables: LAMBDA_ENDPOINT and its like."""
-    names = {service: f"{service.upper()}_ENDPOINT" for service in _NAMED}
-    return {service: environment[name] for service, name in names.items() if environment.get(name)}
+def _endpoints(given: argparse.Namespace) -> dict[str, str]:
+    """Those in Step Functions Local's options and variables: LAMBDA_ENDPOINT and its like."""
+    return {service: url for service in _ENDPOINTS if (url := getattr(given, service))}
 
 
 def _pair(parser: argparse.ArgumentParser, text: str) -> tuple[str, str]:
@@ -63,6 +83,19 @@ def _announce(url: str, _: Callable[[], None]) -> None:
     sys.stdout.flush()
 
 
-if __name__ == "__main__":
+def main(arguments: list[str]) -> None:
+    """Serve until interrupted; exit with 2 and a sentence where there is nowhere to listen."""
+    options = parse(arguments)
+    try:
+        listening = listen(options.host, options.port)
+    except (OSError, OverflowError) as error:
+        sys.stderr.write(
+            f"Nobody can listen at {options.host}:{options.port} ({error}). Give another --port.\n"
+        )
+        sys.exit(2)
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve(parse(sys.argv[1:]), _announce))
+        asyncio.run(serve(replace(options, listening=listening), _announce))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

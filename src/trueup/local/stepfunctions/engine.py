@@ -57,6 +57,8 @@ class Engine:
         self.executions: dict[str, Execution] = {}
         self.map_runs: dict[str, MapRun] = {}
         self._by_machine: dict[str, dict[str, Execution]] = {}
+        self._express: set[Execution] = set()
+        """Express executions that run: nobody can look at them, and nothing of them is kept."""
         self._loose: set[asyncio.Task[None]] = set()
         self._closing = False
         self._services = Services(
@@ -79,14 +81,18 @@ class Engine:
         """Start an execution of a machine, a version or an alias, or of a mock case of it (`<arn>#<case>`).
 
         Asked again with the same name and input while it runs, it gives the same execution; otherwise a name
-        is taken for good (aws-facts section 1.9). Raises ApiError.
+        is taken for good, but for Express executions, of which each is a new one (aws-facts section 1.9).
+        Raises ApiError.
         """
         arn, _, case = machine_arn.partition("#")
         target = self.versions.resolve(arn)
+        self.machines.find_alive(target.machine.arn)
         mocks = self._mocks(target.machine.name, case) if case else None
         text = "{}" if given is None else given
         document = _input(text)
         name = check_name(name) if name is not None else self.chance.uuid()
+        if target.machine.express:
+            return self._begin_express(target, name, document, mocks)
         execution_arn = f"{target.machine.arn.replace(':stateMachine:', ':execution:', 1)}:{name}"
         existing = self.executions.get(execution_arn)
         if existing is not None:
@@ -94,6 +100,30 @@ class Engine:
                 return existing
             raise ApiError("ExecutionAlreadyExists", f"Execution Already Exists: '{execution_arn}'")
         return self._begin(target, execution_arn, document, mocks)
+
+    def delete_machine(self, arn: str) -> None:
+        """Delete a machine as soon as its executions have ended, which they do at their next transition
+        [botocore]. One that is not there is deleted already.
+        """
+        running = [one for one in self._executions_of(arn) if one.status == RUNNING]
+        if not running:
+            self.machines.delete(arn)
+            return
+        self.machines.find(arn).deleting = True
+        left = set(running)
+
+        def ended(execution: Execution) -> None:
+            left.discard(execution)
+            if not left:
+                self.machines.delete(arn)
+
+        for execution in running:
+            execution.doomed = True
+            execution.when_ended(ended)
+
+    def _executions_of(self, arn: str) -> list[Execution]:
+        express = [one for one in self._express if one.origin.machine_arn == arn]
+        return [*self._by_machine.get(arn, {}).values(), *express]
 
     def find_execution(self, arn: str) -> Execution:
         """An execution. Raises ApiError (ExecutionDoesNotExist)."""
@@ -144,7 +174,7 @@ class Engine:
     async def close(self) -> None:
         """Cut off whatever runs: the engine goes away, and executions with it."""
         self._closing = True
-        for execution in list(self.executions.values()):
+        for execution in [*self.executions.values(), *self._express]:
             execution.cut_off()
         loose = list(self._loose)
         for task in loose:
@@ -154,19 +184,34 @@ class Engine:
     # What executions ask for.
 
     def _begin(self, target: Target, arn: str, document: Document, mocks: Mocks | None) -> Execution:
+        execution = self._make(target, arn, document, mocks)
+        self._adopt(execution)
+        self._by_machine.setdefault(target.machine.arn, {})[arn] = execution
+        execution.start()
+        return execution
+
+    def _begin_express(self, target: Target, name: str, document: Document, mocks: Mocks | None) -> Execution:
+        prefix = target.machine.arn.replace(":stateMachine:", ":express:", 1)
+        arn = f"{prefix}:{name}:{self.chance.uuid()}"
+        execution = self._make(target, arn, document, mocks, name)
+        self._express.add(execution)
+        execution.when_ended(self._express.discard)
+        execution.start()
+        return execution
+
+    def _make(
+        self, target: Target, arn: str, document: Document, mocks: Mocks | None, name: str | None = None
+    ) -> Execution:
         machine, revision = target.machine, target.revision
         origin = Origin(
             machine.arn,
             machine.name,
-            revision.role_arn,
+            revision,
             version_arn=target.version_arn,
             alias_arn=target.alias_arn,
+            express=machine.express,
         )
-        execution = Execution(self._services, arn, revision.machine, document, origin, mocks)
-        self._adopt(execution)
-        self._by_machine.setdefault(machine.arn, {})[arn] = execution
-        execution.start()
-        return execution
+        return Execution(self._services, arn, revision.machine, document, origin, mocks, name)
 
     def _mocks(self, machine: str, case: str) -> Mocks:
         if self.settings.mocks is None:
@@ -183,8 +228,10 @@ class Engine:
         self.map_runs[run.arn] = run
 
     def _changed(self, execution: Execution) -> None:
-        # Children of Map Runs are many; whoever waits for a machine's end waits for the parent's.
-        if self.settings.sink is not None and execution.origin.map_run is None:
+        # Children of Map Runs are many; whoever waits for a machine's end waits for the parent's. Of Express
+        # executions no status is told ([dg:eventbridge-integration]).
+        told = execution.origin.map_run is None and not execution.origin.express
+        if self.settings.sink is not None and told:
             self.settings.sink(status_event(execution, self.chance.uuid(), self.settings.account))
 
     def _spawn(self, work: Coroutine[object, object, None]) -> None:

@@ -55,16 +55,21 @@ class Missing(Exception):
     """A definite path found nothing. The message is the JSONPath library's, without the path as written."""
 
 
+class OutOfBounds(Missing):
+    """A definite path ends at an element that its array does not have."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong with a definition: ValidateStateMachineDefinition's diagnostic."""
 
     code: str
     message: str
-    location: str
+    location: str | None
+    """None where it is nowhere in particular, which AWS writes as null."""
 
     def __str__(self) -> str:
-        return f"{self.code}: {self.message} at {self.location}"
+        return f"{self.code}: {self.message} at {self.location or 'null'}"
 
 
 class DefinitionError(Exception):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from trueup.local.stepfunctions import jsonfilters
-from trueup.local.stepfunctions.errors import Missing
+from trueup.local.stepfunctions.errors import Missing, OutOfBounds
 from trueup.local.stepfunctions.values import Json
 
 _NAME = re.compile(r"[^\s.\[\]()'\",]+")
@@ -181,8 +181,12 @@ class Query:
             else:
                 node = next(step.nodes(node), _NOTHING)
                 if node is _NOTHING:
-                    raise Missing(f"Index out of bounds when evaluating path {self._upto(depth + 1)}")
+                    raise self._out_of_bounds(depth)
         return node
+
+    def _out_of_bounds(self, depth: int) -> Missing:
+        kind = OutOfBounds if depth == len(self.steps) - 1 else Missing
+        return kind(f"Index out of bounds when evaluating path {self._upto(depth + 1)}")
 
     def _missing(self, depth: int, node: Json) -> Missing:
         if depth == len(self.steps) - 1 or not isinstance(node, dict):

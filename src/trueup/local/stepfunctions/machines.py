@@ -25,6 +25,7 @@ class Revision:
     role_arn: str
     definition: str
     machine: Machine
+    made_at: float
     logging: Json = None
     tracing: Json = None
     id: str | None = None
@@ -44,6 +45,10 @@ class StateMachine:
     created_at: float
     updated_at: float
     revision: Revision
+    express: bool = False
+    """Whether its executions are Express ones, which last five minutes at most and leave nothing behind."""
+    deleting: bool = False
+    """Whether it is deleted as soon as its executions have ended."""
     tags: dict[str, str] = field(default_factory=dict)
     versions: dict[int, Version] = field(default_factory=dict)
     aliases: dict[str, Alias] = field(default_factory=dict)
@@ -66,6 +71,8 @@ class Machines:
         definition: str,
         role_arn: str,
         tags: Mapping[str, str] | None = None,
+        *,
+        express: bool = False,
         **settings: Json,
     ) -> StateMachine:
         """A new machine, or the one that a like request made. `settings` are logging and tracing.
@@ -75,25 +82,30 @@ class Machines:
         arn = self._prefix + name
         existing = self._by_arn.get(arn)
         if existing is not None:
-            if existing.revision.same(definition, settings):
+            if existing.deleting:
+                raise _deleting(arn)
+            if existing.express is express and existing.revision.same(definition, settings):
                 return existing
             raise ApiError("StateMachineAlreadyExists", f"State Machine Already Exists: '{arn}'")
         now = self._clock.now()
-        machine = compile_definition(definition)
-        revision = Revision(role_arn=role_arn, definition=definition, machine=machine, **settings)
-        made = StateMachine(arn, name, now, now, revision)
+        machine = compile_definition(definition, express=express)
+        revision = Revision(
+            role_arn=role_arn, definition=definition, machine=machine, made_at=now, **settings
+        )
+        made = StateMachine(arn, name, now, now, revision, express)
         tag(arn, made, tags or {})
         self._by_arn[arn] = made
         return made
 
     def update(self, arn: str, *, definition: str | None, settings: Mapping[str, Json]) -> StateMachine:
         """Change a machine for the executions to come. `settings` are fields of Revision. Raises ApiError."""
-        found = self.find(arn)
+        found = self.find_alive(arn)
         changes = dict(settings)
         if definition is not None:
-            changes |= {"machine": compile_definition(definition), "definition": definition}
-        found.revision = replace(found.revision, **changes, id=self._chance.uuid())
-        found.updated_at = self._clock.now()
+            machine = compile_definition(definition, express=found.express)
+            changes |= {"machine": machine, "definition": definition}
+        now = found.updated_at = self._clock.now()
+        found.revision = replace(found.revision, **changes, made_at=now, id=self._chance.uuid())
         return found
 
     def delete(self, arn: str) -> None:
@@ -107,9 +119,20 @@ class Machines:
             raise no_machine(arn)
         return found
 
+    def find_alive(self, arn: str) -> StateMachine:
+        """A machine that is not being deleted. Raises ApiError (StateMachineDeleting as well)."""
+        found = self.find(arn)
+        if found.deleting:
+            raise _deleting(arn)
+        return found
+
     def all(self) -> list[StateMachine]:
         """All machines by name."""
         return sorted(self._by_arn.values(), key=lambda machine: machine.name)
+
+
+def _deleting(arn: str) -> ApiError:
+    return ApiError("StateMachineDeleting", f"State Machine Deleting: '{arn}'")
 
 
 def no_machine(arn: str) -> ApiError:
@@ -117,9 +140,9 @@ def no_machine(arn: str) -> ApiError:
     return ApiError("StateMachineDoesNotExist", f"State Machine Does Not Exist: '{arn}'")
 
 
-def compile_definition(text: str) -> Machine:
+def compile_definition(text: str, *, express: bool = False) -> Machine:
     """Parse a definition for the API. Raises ApiError (InvalidDefinition), worded as AWS words it."""
     try:
-        return parse_definition(text)
+        return parse_definition(text, express=express)
     except DefinitionError as error:
         raise ApiError("InvalidDefinition", f"Invalid State Machine Definition: '{error}'") from error

@@ -14,6 +14,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from trueup.local.stepfunctions.errors import RUNTIME, ApiError, StateError
@@ -110,7 +111,13 @@ def _object(raw: Json, field_name: str) -> Mapping[str, Json]:
 def _responses(name: str, attempts: Json) -> tuple[Response, ...]:
     if not isinstance(attempts, dict):
         raise MockError(f"the mocked response '{name}' has to be an object")
-    return tuple(_response(name, key, value) for key, value in attempts.items())
+    responses = sorted(
+        (_response(name, key, value) for key, value in attempts.items()), key=lambda one: one.first
+    )
+    for one, after in pairwise(responses):
+        if after.first <= one.last:
+            raise MockError(f"the mocked response '{name}' answers attempt {after.first} twice")
+    return tuple(responses)
 
 
 def _response(name: str, key: str, value: Json) -> Response:
@@ -120,9 +127,13 @@ def _response(name: str, key: str, value: Json) -> Response:
             f"'{key}' in the mocked response '{name}' is neither an attempt nor a range of attempts"
         )
     bounds = int(first), int(last) if dash else int(first)
+    if bounds[0] > bounds[1]:
+        raise MockError(f"the attempts '{key}' of the mocked response '{name}' run backwards")
     if not isinstance(value, dict) or ("Return" in value) is ("Throw" in value):
         raise MockError(f"attempt '{key}' of the mocked response '{name}' has either a Return or a Throw")
     if "Return" in value:
         return Response(*bounds, value=value["Return"])
     thrown = value["Throw"]
+    if not isinstance(thrown, dict) or not isinstance(thrown.get("Error"), str):
+        raise MockError(f"the Throw of attempt '{key}' of the mocked response '{name}' has no Error")
     return Response(*bounds, thrown=(thrown.get("Error"), thrown.get("Cause")))

@@ -146,6 +146,11 @@ class Resource:
         return self.type == "" and self.service == "lambda"
 
     @property
+    def is_sdk(self) -> bool:
+        """Whether any API is called (`aws-sdk:`), and none that Step Functions knows better."""
+        return self.type.startswith("aws-sdk:")
+
+    @property
     def is_activity(self) -> bool:
         """Whether workers ask for it; its events are of other types too."""
         return self.service == "activity"

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from trueup.local.stepfunctions.errors import Missing, OutOfBounds
 from trueup.local.stepfunctions.intrinsics import is_call, parse_call
-from trueup.local.stepfunctions.paths import parse_path
+from trueup.local.stepfunctions.paths import Path, parse_path
 from trueup.local.stepfunctions.scope import Scope
 from trueup.local.stepfunctions.values import Json
 
@@ -84,7 +85,19 @@ def _expression(key: str, value: Json, location: str) -> Render:
         path = parse_path(value)
     except ValueError as error:
         raise TemplateError(f"{_WANTED.format(key=key)} ({error})", f"{location}/{key}") from error
-    return lambda scope: path.require(scope, key)
+    return lambda scope: _read(path, scope, key)
+
+
+def _read(path: Path, scope: Scope, key: str) -> Json:
+    """What a path selects. Past the end of an array there is null (measured on AWS: floci-io/floci#3167);
+    anything else that is not there is an error.
+    """
+    try:
+        return path.find(scope)
+    except OutOfBounds:
+        return None
+    except Missing:
+        return path.require(scope, key)
 
 
 _WANTED = "The value for the field '{key}' must be a valid JSONPath or a valid intrinsic function call"

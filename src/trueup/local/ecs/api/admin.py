@@ -1,17 +1,13 @@
-"""Our own endpoint, for what AWS does not let anybody do: order faults, harm tasks, read their output.
+"""Our own endpoint, for what AWS does not let anybody do: harm tasks, read their output.
 
 GET    /_ecs/ready
-GET    /_ecs/faults              what was ordered and has not struck yet
-POST   /_ecs/faults              {"fault": "throttled", "times": 3, "seconds": 0, "family": "…"}
-DELETE /_ecs/faults              forget them
-POST   /_ecs/tasks/<id>/<what>   kill, crash (its host fails), freeze, thaw, interrupt;
+POST   /_ecs/tasks/<id>/<what>   kill, crash (its host fails), exit (?code=1), freeze, thaw, interrupt;
                                  lose (DescribeTasks: MISSING), find again
 GET    /_ecs/tasks/<id>/log      what the container wrote
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
@@ -20,9 +16,8 @@ from starlette.routing import Route
 
 from trueup.local.ecs.errors import ApiError, invalid
 from trueup.local.ecs.fargate import Fargate
-from trueup.local.ecs.orders import Ordered
 
-HARMS = ("kill", "crash", "freeze", "thaw", "interrupt", "lose", "find")
+HARMS = ("kill", "crash", "exit", "freeze", "thaw", "interrupt", "lose", "find")
 
 _Handler = Callable[[Request], Awaitable[Response]]
 
@@ -33,16 +28,12 @@ def admin_routes(fargate: Fargate) -> list[Route]:
     async def ready(_: Request) -> Response:
         return PlainTextResponse("ok")
 
-    async def faults(request: Request) -> Response:
-        if request.method == "POST":
-            fargate.orders.add(Ordered.read(_object(await request.body())))
-        elif request.method == "DELETE":
-            fargate.orders.clear()
-        return JSONResponse(fargate.orders.told())
-
     async def harm_task(request: Request) -> Response:
         what = request.path_params["what"]
-        return JSONResponse({"done": harm(fargate, request.path_params["task"], what)})
+        code = request.query_params.get("code", "1")
+        if not code.isdecimal():
+            raise invalid(f"code has to be a whole number, not {code!r}")
+        return JSONResponse({"done": harm(fargate, request.path_params["task"], what, int(code))})
 
     async def log(request: Request) -> Response:
         path = fargate.log(fargate.life(request.path_params["task"]).task.task_id)
@@ -50,23 +41,25 @@ def admin_routes(fargate: Fargate) -> list[Route]:
 
     return [
         Route("/_ecs/ready", ready),
-        Route("/_ecs/faults", _refusing(faults), methods=["GET", "POST", "DELETE"]),
         Route("/_ecs/tasks/{task}/log", _refusing(log)),
         Route("/_ecs/tasks/{task}/{what}", _refusing(harm_task), methods=["POST"]),
     ]
 
 
-def harm(fargate: Fargate, task: str, what: str) -> bool:
+def harm(fargate: Fargate, task: str, what: str, code: int = 1) -> bool:
     """Do one of HARMS to a task. False where its container does not run. Raises ApiError."""
     life = fargate.life(task)
     if what == "lose":
-        fargate.orders.lost.add(life.task.arn)
+        fargate.lost.add(life.task.arn)
     elif what == "find":
-        fargate.orders.lost.discard(life.task.arn)
-    elif what == "interrupt":
-        life.interrupt()
+        fargate.lost.discard(life.task.arn)
+    elif what == "exit":
+        return life.exit(code)
     elif what in HARMS:
-        words = {"kill": life.kill, "crash": life.crash, "freeze": life.freeze, "thaw": life.thaw}
+        words = {
+            "kill": life.kill, "crash": life.crash, "freeze": life.freeze, "thaw": life.thaw,
+            "interrupt": life.interrupt,
+        }  # fmt: skip
         return words[what]()
     else:
         raise invalid(f"{what!r} is none of {', '.join(HARMS)}")
@@ -81,13 +74,3 @@ def _refusing(handler: _Handler) -> _Handler:
             return JSONResponse({"error": error.name, "message": error.message}, error.status)
 
     return answer
-
-
-def _object(raw: bytes) -> dict[str, object]:
-    try:
-        body = json.loads(raw)
-    except ValueError as error:
-        raise invalid(f"The body has to be JSON: {error}") from error
-    if not isinstance(body, dict):
-        raise invalid("The body has to be a JSON object.")
-    return body

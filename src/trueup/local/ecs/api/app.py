@@ -1,8 +1,8 @@
 """The HTTP side: the API of ECS, the metadata endpoint of its tasks, and our own admin endpoint.
 
-POST /                      X-Amz-Target: AmazonEC2ContainerServiceV20141113.<Operation>, JSON 1.1
-GET  /v4/<container>[/task] metadata, version 4
-…    /_ecs/…                see `admin.py`
+POST /                X-Amz-Target: AmazonEC2ContainerServiceV20141113.<Operation>, JSON 1.1
+…    /v4/…, /api/…    see `agent.py`
+…    /_ecs/…          see `admin.py`
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from trueup.local.ecs.api.admin import admin_routes
+from trueup.local.ecs.api.agent import agent_routes
 from trueup.local.ecs.api.operations import perform
 from trueup.local.ecs.errors import ApiError
 from trueup.local.ecs.fargate import Fargate
-from trueup.local.ecs.metadata import container_metadata, task_metadata
 
 log = logging.getLogger(__name__)
 
@@ -37,18 +37,10 @@ def make_app(fargate: Fargate) -> Starlette:
         headers = {"x-amzn-RequestId": str(uuid.uuid4())}
         return Response(json.dumps(answer), status, headers, media_type=_JSON)
 
-    async def metadata(request: Request) -> Response:
-        task = fargate.by_container(request.path_params["container"])
-        if task is None:
-            return JSONResponse({"error": "no such container"}, 404)
-        tell = task_metadata if request.url.path.endswith("/task") else container_metadata
-        return JSONResponse(tell(task, fargate.place))
-
     return Starlette(
         routes=[
             Route("/", call, methods=["POST"]),
-            Route("/v4/{container}", metadata),
-            Route("/v4/{container}/task", metadata),
+            *agent_routes(fargate),
             *admin_routes(fargate),
         ]
     )

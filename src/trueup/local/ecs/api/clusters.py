@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueup.local.ecs.api.requests import Answer, Body, only, page
+from trueup.local.ecs.api.requests import Answer, Body, page
 from trueup.local.ecs.clusters import Cluster
 from trueup.local.ecs.errors import ApiError
 from trueup.local.ecs.fargate import Fargate
 from trueup.local.ecs.names import cluster_name
+from trueup.local.ecs.services import WAITING, ServiceStatus
 from trueup.local.ecs.tasks import Status
 
 
 def create(fargate: Fargate, body: Body) -> Answer:
     """CreateCluster: asked again, it answers the same."""
-    only(
-        "CreateCluster",
-        body,
-        *("clusterName", "tags", "settings", "capacityProviders", "defaultCapacityProviderStrategy"),
-    )
     made = fargate.clusters.create(
         body.get("clusterName"),
         capacity_providers=list(body.get("capacityProviders") or []),
@@ -31,7 +27,6 @@ def create(fargate: Fargate, body: Body) -> Answer:
 
 def describe(fargate: Fargate, body: Body) -> Answer:
     """DescribeClusters: those that there are, and the others as MISSING."""
-    only("DescribeClusters", body, "clusters", "include")
     clusters: list[Any] = []
     failures = []
     for reference in body.get("clusters") or ["default"]:
@@ -45,22 +40,21 @@ def describe(fargate: Fargate, body: Body) -> Answer:
 
 def list_all(fargate: Fargate, body: Body) -> Answer:
     """ListClusters."""
-    only("ListClusters", body, "maxResults", "nextToken")
     listed, more = page(body, [cluster.arn for cluster in fargate.clusters])
     return {"clusterArns": listed, **more}
 
 
 def _described(fargate: Fargate, cluster: Cluster) -> Answer:
     statuses = [task.status for task in fargate.tasks(cluster.name)]
-    waiting = (Status.PROVISIONING, Status.PENDING)
+    services = fargate.services.of(cluster.name)
     return {
         "clusterArn": cluster.arn,
         "clusterName": cluster.name,
         "status": "ACTIVE",
         "registeredContainerInstancesCount": 0,
         "runningTasksCount": statuses.count(Status.RUNNING),
-        "pendingTasksCount": sum(status in waiting for status in statuses),
-        "activeServicesCount": 0,
+        "pendingTasksCount": sum(status in WAITING for status in statuses),
+        "activeServicesCount": sum(service.status is ServiceStatus.ACTIVE for service in services),
         "statistics": [],
         "tags": cluster.tags,
         "settings": cluster.settings,

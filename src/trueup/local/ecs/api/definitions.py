@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from trueup.local.ecs.api.requests import Answer, Body, only, page, required
+from trueup.local.ecs.api.requests import Answer, Body, page, required
 from trueup.local.ecs.errors import not_implemented
 from trueup.local.ecs.fargate import Fargate
 
-_FIELDS = (
-    *("family", "taskRoleArn", "executionRoleArn", "networkMode", "containerDefinitions", "volumes"),
+PARAMETERS = (
+    *("family", "taskRoleArn", "executionRoleArn", "networkMode", "containerDefinitions"),
     *("requiresCompatibilities", "cpu", "memory", "tags", "ephemeralStorage", "runtimePlatform"),
 )
 
 
 def register(fargate: Fargate, body: Body) -> Answer:
     """RegisterTaskDefinition: one revision more."""
-    only("RegisterTaskDefinition", body, *_FIELDS)
     made = fargate.definitions.register(body, fargate.now())
     return {"taskDefinition": made.document, "tags": made.tags}
 
 
 def describe(fargate: Fargate, body: Body) -> Answer:
     """DescribeTaskDefinition."""
-    only("DescribeTaskDefinition", body, "taskDefinition", "include")
     found = fargate.definitions.describe(required(body, "taskDefinition"))
     tags = {"tags": found.tags} if "TAGS" in (body.get("include") or []) else {}
     return {"taskDefinition": found.document, **tags}
@@ -29,14 +27,12 @@ def describe(fargate: Fargate, body: Body) -> Answer:
 
 def deregister(fargate: Fargate, body: Body) -> Answer:
     """DeregisterTaskDefinition: INACTIVE from now on; what runs goes on."""
-    only("DeregisterTaskDefinition", body, "taskDefinition")
     found = fargate.definitions.deregister(required(body, "taskDefinition"), fargate.now())
     return {"taskDefinition": found.document}
 
 
 def list_all(fargate: Fargate, body: Body) -> Answer:
     """ListTaskDefinitions: by family and revision, the other way round with `sort` DESC."""
-    only("ListTaskDefinitions", body, "familyPrefix", "status", "sort", "maxResults", "nextToken")
     status, family = body.get("status", "ACTIVE"), body.get("familyPrefix")
     if status not in ("ACTIVE", "INACTIVE"):
         raise not_implemented(f"ListTaskDefinitions with status {status}", "ACTIVE, INACTIVE")

@@ -1,4 +1,4 @@
-"""Reading a request: what is supported, what is required, and which page of a list is meant."""
+"""Reading a request: what is required, and which page of a list is meant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from trueup.local.ecs.errors import invalid, not_implemented
+from trueup.local.ecs.errors import invalid
 
 T = TypeVar("T")
 
@@ -15,13 +15,6 @@ Body = Mapping[str, Any]
 Answer = dict[str, Any]
 MAX_PAGE = 100
 """Results of one call of a List operation [botocore ecs]."""
-
-
-def only(operation: str, body: Body, *supported: str) -> None:
-    """Refuse fields that would be ignored. Raises ApiError."""
-    beyond = sorted(name for name in body.keys() - set(supported) if body[name])
-    if beyond:
-        raise not_implemented(f"{operation} with {', '.join(beyond)}", ", ".join(supported))
 
 
 def required(body: Body, name: str) -> str:

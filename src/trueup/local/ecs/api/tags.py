@@ -1,17 +1,17 @@
-"""Operations on tags of tasks, task definitions and clusters."""
+"""Operations on tags of tasks, services, task definitions and clusters."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from trueup.local.ecs.api.requests import Answer, Body, only, required
+from trueup.local.ecs.api.requests import Answer, Body, required
 from trueup.local.ecs.errors import invalid
 from trueup.local.ecs.fargate import Fargate
+from trueup.local.ecs.names import DEFAULT_CLUSTER
 
 
 def tag(fargate: Fargate, body: Body) -> Answer:
     """TagResource."""
-    only("TagResource", body, "resourceArn", "tags")
     tags = _tags(fargate, required(body, "resourceArn"))
     merged = {tag["key"]: tag for tag in [*tags, *(body.get("tags") or [])]}
     tags[:] = merged.values()
@@ -20,7 +20,6 @@ def tag(fargate: Fargate, body: Body) -> Answer:
 
 def untag(fargate: Fargate, body: Body) -> Answer:
     """UntagResource."""
-    only("UntagResource", body, "resourceArn", "tagKeys")
     tags = _tags(fargate, required(body, "resourceArn"))
     tags[:] = [tag for tag in tags if tag["key"] not in (body.get("tagKeys") or [])]
     return {}
@@ -28,7 +27,6 @@ def untag(fargate: Fargate, body: Body) -> Answer:
 
 def list_all(fargate: Fargate, body: Body) -> Answer:
     """ListTagsForResource."""
-    only("ListTagsForResource", body, "resourceArn")
     return {"tags": _tags(fargate, required(body, "resourceArn"))}
 
 
@@ -36,6 +34,9 @@ def _tags(fargate: Fargate, arn: str) -> list[dict[str, Any]]:
     kind = arn.split(":")[-1].partition("/")[0] if "task-definition" not in arn else "task-definition"
     if kind == "task":
         return fargate.life(arn).task.tags
+    if kind == "service":
+        cluster = arn.split("/")[1] if arn.count("/") > 1 else DEFAULT_CLUSTER
+        return fargate.services.existing(cluster, arn).tags
     if kind == "cluster":
         return fargate.clusters.find(arn).tags
     if kind == "task-definition":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueup.local.ecs.api.requests import Answer, Body, only, page, required
+from trueup.local.ecs.api.requests import Answer, Body, page, required
 from trueup.local.ecs.describing import describe
 from trueup.local.ecs.errors import invalid
 from trueup.local.ecs.fargate import Fargate
@@ -13,6 +13,7 @@ from trueup.local.ecs.tasks import Task
 
 MAX_DESCRIBED = 100
 _TASK_TAGS = "TAGS"
+_FILTERS = ("family", "desiredStatus", "launchType", "serviceName")
 
 
 def run(fargate: Fargate, body: Body) -> Answer:
@@ -26,7 +27,6 @@ def run(fargate: Fargate, body: Body) -> Answer:
 
 def stop(fargate: Fargate, body: Body) -> Answer:
     """StopTask: its answer still says RUNNING, with a desired status of STOPPED."""
-    only("StopTask", body, "cluster", "task", "reason")
     cluster = fargate.clusters.find(body.get("cluster")).name
     task = fargate.find(cluster, task_id(required(body, "task"), cluster))
     if task is None:
@@ -38,7 +38,6 @@ def stop(fargate: Fargate, body: Body) -> Answer:
 
 def describe_all(fargate: Fargate, body: Body) -> Answer:
     """DescribeTasks: those that ECS knows, and the others as MISSING."""
-    only("DescribeTasks", body, "cluster", "tasks", "include")
     cluster = fargate.clusters.find(body.get("cluster")).name
     wanted = body.get("tasks") or []
     if not wanted:
@@ -51,7 +50,7 @@ def describe_all(fargate: Fargate, body: Body) -> Answer:
     for identifier in dict.fromkeys(task_id(reference, cluster) for reference in wanted):
         arn = fargate.place.task(cluster, identifier)
         task = fargate.find(cluster, identifier)
-        if task is None or fargate.orders.loses(arn):
+        if task is None or arn in fargate.lost or fargate.faults.loses(arn):
             failures.append({"arn": arn, "reason": "MISSING"})
         else:
             tasks.append(describe(task, fargate.place, tags=tags))
@@ -60,12 +59,7 @@ def describe_all(fargate: Fargate, body: Body) -> Answer:
 
 def list_all(fargate: Fargate, body: Body) -> Answer:
     """ListTasks: those whose desired status is RUNNING, unless another one is asked for."""
-    only(
-        "ListTasks",
-        body,
-        *("cluster", "family", "startedBy", "desiredStatus", "launchType", "maxResults", "nextToken"),
-    )
-    if body.get("startedBy") and any(body.get(name) for name in ("family", "desiredStatus", "launchType")):
+    if body.get("startedBy") and any(body.get(name) for name in _FILTERS):
         # "It must be the only filter that you use" (API reference); the wording: aws/aws-sdk-go-v2#1893.
         raise invalid("cannot specify startedBy with other arguments")
     cluster = fargate.clusters.find(body.get("cluster")).name
@@ -73,9 +67,15 @@ def list_all(fargate: Fargate, body: Body) -> Answer:
     return {"taskArns": listed, **more}
 
 
+def _named(body: Body) -> str | None:
+    """The service whose tasks are asked for."""
+    return str(body["serviceName"]).rpartition("/")[2] if body.get("serviceName") else None
+
+
 def _wanted(task: Task, body: Body) -> bool:
     return (
         task.desired == body.get("desiredStatus", "RUNNING")
+        and _named(body) in (None, task.service)
         and body.get("family") in (None, task.family)
         and body.get("startedBy") in (None, task.started_by)
         and body.get("launchType") in (None, "FARGATE")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from trueup.local.stepfunctions.api.requests import Body, answer_page, page, required
 from trueup.local.stepfunctions.engine import Engine
-from trueup.local.stepfunctions.errors import ApiError
+from trueup.local.stepfunctions.errors import TIMEOUT, ApiError
 from trueup.local.stepfunctions.redriving import redrive_status
-from trueup.local.stepfunctions.running.execution import Execution
+from trueup.local.stepfunctions.running.execution import TIMED_OUT, Execution
 from trueup.local.stepfunctions.values import MAX_DATA, Document, Json, from_text, too_large
 
 _INCLUDED = {"included": True}
@@ -16,6 +18,38 @@ def start(engine: Engine, body: Body) -> Json:
     """StartExecution."""
     execution = engine.start_execution(required(body, "stateMachineArn"), body.get("name"), body.get("input"))
     return {"executionArn": execution.arn, "startDate": execution.started_at}
+
+
+async def start_sync(engine: Engine, body: Body) -> Json:
+    """StartSyncExecution: answers when the execution has ended, however it ended."""
+    arn = required(body, "stateMachineArn")
+    if not engine.versions.resolve(arn.partition("#")[0]).machine.express:
+        raise not_of_this_type()
+    execution = engine.start_execution(arn, body.get("name"), body.get("input"))
+    await execution.ended()
+    answer = {
+        **{name: value for name, value in _summary(execution).items() if name != "redriveCount"},
+        "billingDetails": _bill(execution),
+    }
+    if execution.status == TIMED_OUT:
+        answer["error"] = TIMEOUT
+    return answer if body.get("includedData") == "METADATA_ONLY" else answer | _data(execution)
+
+
+def _bill(execution: Execution) -> Json:
+    """What Express executions are billed by: time in steps of 100 ms, memory in chunks of 64 MB
+    (aws.amazon.com/step-functions/pricing).
+    """
+    milliseconds = ((execution.stopped_at or execution.started_at) - execution.started_at) * 1000
+    steps = max(1, math.ceil(round(milliseconds) / 100))
+    return {"billedDurationInMilliseconds": steps * 100, "billedMemoryUsedInMB": 64}
+
+
+def not_of_this_type() -> ApiError:
+    """An operation is for the other type of machine."""
+    return ApiError(
+        "StateMachineTypeNotSupported", "This operation is not supported by this type of state machine"
+    )
 
 
 def stop(engine: Engine, body: Body) -> Json:
@@ -90,14 +124,15 @@ _Listed = tuple[Execution, dict[str, Json]]
 
 def _of_machine(engine: Engine, body: Body) -> list[_Listed]:
     arn = required(body, "stateMachineArn")
-    engine.versions.resolve(arn)
+    if engine.versions.resolve(arn).machine.express:
+        raise not_of_this_type()
     return [(execution, {}) for execution in engine.executions_of(arn)]
 
 
 def _of_map_run(engine: Engine, body: Body) -> list[_Listed]:
     run = engine.find_map_run(required(body, "mapRunArn"))
     if run.express:
-        raise ApiError("StateMachineTypeNotSupported", "Express executions are not listed")
+        raise not_of_this_type()
     pairs = zip(run.children, run.inputs, strict=True)
     return [(child, {"itemCount": given.items}) for child, given in pairs if child is not None][::-1]
 

@@ -6,6 +6,7 @@ from trueup.local.stepfunctions.api.requests import Body, answer_page, page, req
 from trueup.local.stepfunctions.api.tags import given as given_tags
 from trueup.local.stepfunctions.engine import Engine
 from trueup.local.stepfunctions.errors import ApiError, DefinitionError, Problem
+from trueup.local.stepfunctions.machines import StateMachine
 from trueup.local.stepfunctions.names import check_name
 from trueup.local.stepfunctions.parsing import parse_definition
 from trueup.local.stepfunctions.values import Json, to_text
@@ -20,25 +21,26 @@ _DIAGNOSTICS = 100
 
 def create(engine: Engine, body: Body) -> Json:
     """CreateStateMachine: asked again with the same definition, it answers the same."""
-    _only_standard(body)
+    _only_own_keys(body)
     _check_publishing(body)
     made = engine.machines.create(
         check_name(required(body, "name")),
         required(body, "definition"),
         required(body, "roleArn"),
         given_tags(body),
+        express=_express(body),
         **_settings(body),
     )
     answer: dict[str, Json] = {"stateMachineArn": made.arn, "creationDate": made.created_at}
     return {**answer, **_published(engine, made.arn, body)}
 
 
-def _only_standard(body: Body) -> None:
-    if body.get("type", "STANDARD") != "STANDARD":
-        raise ApiError(
-            "StateMachineTypeNotSupported", f"Type {body['type']} is not implemented; supported is STANDARD"
-        )
-    _only_own_keys(body)
+def _express(body: Body) -> bool:
+    return bool(body.get("type") == "EXPRESS")
+
+
+def _type(machine: StateMachine) -> str:
+    return "EXPRESS" if machine.express else "STANDARD"
 
 
 def _only_own_keys(body: Body) -> None:
@@ -88,8 +90,8 @@ def update(engine: Engine, body: Body) -> Json:
 
 
 def delete(engine: Engine, body: Body) -> Json:
-    """DeleteStateMachine: its executions go on."""
-    engine.machines.delete(required(body, "stateMachineArn"))
+    """DeleteStateMachine: its executions end at their next transition, and then it goes."""
+    engine.delete_machine(required(body, "stateMachineArn"))
     return {}
 
 
@@ -103,8 +105,8 @@ def describe(engine: Engine, body: Body) -> Json:
     answer = {
         "stateMachineArn": arn,
         "name": found.name,
-        "status": "ACTIVE",
-        "type": "STANDARD",
+        "status": "DELETING" if found.deleting else "ACTIVE",
+        "type": _type(found),
         "definition": "{}" if hidden else revision.definition,
         "roleArn": revision.role_arn,
         "creationDate": version.created_at if version else found.created_at,
@@ -120,18 +122,24 @@ def describe_for_execution(engine: Engine, body: Body) -> Json:
     """DescribeStateMachineForExecution: what an execution runs, whatever has become of its machine."""
     execution = engine.find_execution(required(body, "executionArn", "express"))
     origin, run = execution.origin, execution.origin.map_run
-    hidden = body.get("includedData") == "METADATA_ONLY"
+    revision, hidden = origin.revision, body.get("includedData") == "METADATA_ONLY"
+    definition = to_text(execution.workflow.source) if run else revision.definition
     answer = {
         "stateMachineArn": origin.machine_arn,
         "name": origin.machine_name,
-        "definition": "{}" if hidden else to_text(execution.workflow.source),
+        "definition": "{}" if hidden else definition,
         "roleArn": origin.role_arn,
-        "updateDate": execution.started_at,
-        "loggingConfiguration": _LOGGING,
-        "tracingConfiguration": _TRACING,
+        "updateDate": revision.made_at,
+        "loggingConfiguration": revision.logging or _LOGGING,
+        "tracingConfiguration": revision.tracing or _TRACING,
         "encryptionConfiguration": _ENCRYPTION,
     }
-    return {**answer, "mapRunArn": run.arn, "label": run.label} if run else answer
+    told = {
+        "mapRunArn": run.arn if run else None,
+        "label": run.label if run else None,
+        "revisionId": revision.id,
+    }
+    return answer | {name: value for name, value in told.items() if value is not None}
 
 
 def list_all(engine: Engine, body: Body) -> Json:
@@ -141,7 +149,7 @@ def list_all(engine: Engine, body: Body) -> Json:
         {
             "stateMachineArn": found.arn,
             "name": found.name,
-            "type": "STANDARD",
+            "type": _type(found),
             "creationDate": found.created_at,
         }
         for found in machines
@@ -151,9 +159,8 @@ def list_all(engine: Engine, body: Body) -> Json:
 
 def validate(_: Engine, body: Body) -> Json:
     """ValidateStateMachineDefinition: OK, or every problem with its place."""
-    _only_standard(body)
     try:
-        parse_definition(required(body, "definition"))
+        parse_definition(required(body, "definition"), express=_express(body))
     except DefinitionError as error:
         most = body.get("maxResults") or _DIAGNOSTICS
         diagnostics = [_diagnostic(problem) for problem in error.problems[:most]]
@@ -162,9 +169,5 @@ def validate(_: Engine, body: Body) -> Json:
 
 
 def _diagnostic(problem: Problem) -> Json:
-    return {
-        "severity": "ERROR",
-        "code": problem.code,
-        "message": problem.message,
-        "location": problem.location,
-    }
+    told = {"severity": "ERROR", "code": problem.code, "message": problem.message}
+    return told if problem.location is None else {**told, "location": problem.location}

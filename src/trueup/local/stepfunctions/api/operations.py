@@ -34,6 +34,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "UntagResource": tags.untag,
     "ListTagsForResource": tags.list_all,
     "StartExecution": executions.start,
+    "StartSyncExecution": executions.start_sync,
     "StopExecution": executions.stop,
     "RedriveExecution": executions.redrive,
     "DescribeExecution": executions.describe,

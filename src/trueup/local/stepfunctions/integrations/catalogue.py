@@ -50,7 +50,7 @@ OPTIMIZED: Mapping[str, Service] = {
 
 def find_service(resource: Resource) -> Service:
     """The service that a resource calls. Raises KeyError where there is none."""
-    if resource.type.startswith("aws-sdk:"):
+    if resource.is_sdk:
         name = shapes.boto_name(resource.service)
         prefix = shapes.sdk_prefix(name)
         return Service(name, prefix, prefix, f"{prefix}Exception")
@@ -68,23 +68,45 @@ def has_operation(sdk_name: str, action: str) -> bool:
 
 def unknown_parameters(resource: Resource, parameters: Mapping[str, Json]) -> list[str]:
     """Which of a Task's Parameters the operation does not take, in AWS's words."""
-    operation = shapes.operation(find_service(resource).boto, resource.action)
-    known = shapes.members(operation.input_shape)
+    shape = shapes.operation(find_service(resource).boto, resource.action).input_shape
+    known = set(map(shapes.spelling(sdk=resource.is_sdk), shape.members if shape is not None else ()))
     names = [name.removesuffix(".$") for name in parameters]
+    return [f'The field "{name}" is not supported by Step Functions' for name in names if name not in known]
+
+
+JSON_TEXT = frozenset({("sqs", "MessageBody"), ("sns", "Message"), ("events", "Detail"), ("states", "Input")})
+"""Strings that may be given as JSON, which Step Functions writes as text ([dg:connect-sqs] and its like)."""
+
+
+def mistyped_parameters(resource: Resource, parameters: Json) -> list[str]:
+    """Which strings of a call are none, in AWS's words (ASFHyP3/hyp3#2585).
+
+    Of `aws-sdk:` calls everything is written as text (recorded on AWS: test_s3_put_object).
+    """
+    if resource.is_sdk:
+        return []
+    shape = shapes.operation(find_service(resource).boto, resource.action).input_shape
     return [
-        f'The field "{name}" is not supported by Step Functions'
-        for name in names
-        if shapes.lower(name) not in known or not name[:1].isupper()
+        f"The value for the field '{name}' must be a STRING"
+        for name, kind, value in shapes.leaves(shape, parameters)
+        if kind == "string" and not isinstance(value, str) and (resource.service, name) not in JSON_TEXT
+    ]
+
+
+def unreadable_parameters(resource: Resource, parameters: Json) -> list[str]:
+    """Which booleans of a definition's Parameters are none, in AWS's words (aws/aws-cdk#31448)."""
+    shape = shapes.operation(find_service(resource).boto, resource.action).input_shape
+    return [
+        f'Cannot deserialize value of type `java.lang.Boolean` from String "{value}": '
+        'only "true" or "false" recognized'
+        for _, kind, value in shapes.leaves(shape, parameters)
+        if kind == "boolean" and isinstance(value, str) and value.lower() not in ("true", "false")
     ]
 
 
 def missing_parameters(resource: Resource, parameters: Mapping[str, Json]) -> list[str]:
     """Which parameters the operation needs and a call does not have, in AWS's words."""
     shape = shapes.operation(find_service(resource).boto, resource.action).input_shape
-    given = {shapes.lower(name) for name, value in parameters.items() if value is not None}
-    needed = shape.required_members if shape is not None else []
-    return [
-        f'The field "{name[:1].upper()}{name[1:]}" is required but was missing'
-        for name in needed
-        if shapes.lower(name) not in given
-    ]
+    given = {name for name, value in parameters.items() if value is not None}
+    needed = map(shapes.spelling(sdk=resource.is_sdk), shape.required_members if shape is not None else ())
+    return [f'The field "{name}" is required but was missing' for name in needed if name not in given]

@@ -32,6 +32,6 @@ class Dispatch:
         resource = request.resource
         if resource.is_function:
             return self._function
-        if resource.type.startswith("aws-sdk:"):
+        if resource.is_sdk:
             return self._sdk
         return self._special.get(resource.service, self._one)

@@ -7,7 +7,7 @@ Parameters and results of integrations are in PascalCase, whatever the API's own
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -21,6 +21,7 @@ from trueup.local.stepfunctions.values import Json, to_text
 Shape = Any
 """A botocore shape; botocore has no types of its own."""
 
+_INITIALS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]+")
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 _RENAMED = {
     "applicationdiscovery": "discovery",
@@ -107,9 +108,31 @@ def lower(name: str) -> str:
     return name[:1].lower() + name[1:]
 
 
-def members(shape: Shape) -> Mapping[str, str]:
-    """The members of a structure: the API's names by their names in lower case."""
-    return {lower(name): name for name in shape.members} if shape is not None else {}
+def upper(name: str) -> str:
+    """A member's name as optimized integrations write it."""
+    return name[:1].upper() + name[1:]
+
+
+def java(name: str) -> str:
+    """A member's name as `aws-sdk:` integrations write it: the Java SDK's, which lowers the letters that it
+    begins with together (DBInstances is DbInstances, BOOL is Bool, ETag and ChecksumCRC32 stay).
+
+    Recorded on AWS: test_s3_get_object; BOOL: aws/aws-sdk-js#4294.
+    """
+    if name == "NULL":
+        return "Nul"
+    found = _INITIALS.match(name)
+    return found[0].capitalize() + name[found.end() :] if found else upper(name)
+
+
+def spelling(*, sdk: bool) -> Callable[[str], str]:
+    """How integrations of a kind spell the names of members."""
+    return java if sdk else upper
+
+
+def _members(shape: Shape) -> Mapping[str, str]:
+    """The members of a structure: the API's names by all their names in lower case."""
+    return {lower(spelled): name for name in shape.members for spelled in (java(name), name)}
 
 
 def to_api(shape: Shape, value: Json) -> Any:
@@ -132,12 +155,31 @@ def to_api(shape: Shape, value: Json) -> Any:
 
 
 def _structure(shape: Shape, value: Mapping[str, Json]) -> dict[str, Any]:
-    known = members(shape)
+    known = _members(shape)
     named = {known.get(lower(name), name): item for name, item in value.items() if item is not None}
     return {
         name: to_api(shape.members[name], item) if name in shape.members else item
         for name, item in named.items()
     }
+
+
+def leaves(shape: Shape, value: Json, name: str = "") -> Iterator[tuple[str, str, Json]]:
+    """Every value of some parameters that has none within: its name, the type that it should have, itself."""
+    if shape is None or value is None:
+        return
+    match shape.type_name:
+        case "structure" if isinstance(value, dict):
+            known = _members(shape)
+            for key, item in value.items():
+                yield from leaves(shape.members.get(known.get(lower(key))), item, key)
+        case "map" if isinstance(value, dict):
+            for key, item in value.items():
+                yield from leaves(shape.value, item, key)
+        case "list" if isinstance(value, list):
+            for item in value:
+                yield from leaves(shape.member, item, name)
+        case kind:
+            yield name, kind, value
 
 
 def to_state(shape: Shape, value: Any, *, sdk: bool) -> Json:
@@ -147,7 +189,7 @@ def to_state(shape: Shape, value: Any, *, sdk: bool) -> Json:
     match shape.type_name:
         case "structure":
             return {
-                name[:1].upper() + name[1:]: to_state(shape.members[name], item, sdk=sdk)
+                spelling(sdk=sdk)(name): to_state(shape.members[name], item, sdk=sdk)
                 for name, item in value.items()
                 if name in shape.members and item is not None
             }

@@ -43,9 +43,9 @@ def parse_map(fields: Fields, common: dict[str, Json], workflow: ParseWorkflow) 
     name = "Iterator" if fields.has("Iterator") else "ItemProcessor"
     processor = fields.inner(name)
     distributed, express = _mode(processor)
-    inner = workflow(processor)
+    inner = workflow(processor) if fields.has(name) else Workflow(start_at="", states={})
     if express:
-        _check_express(fields, inner)
+        check_express(fields, inner)
     return Map(
         **common,
         processor=inner,
@@ -66,20 +66,22 @@ def _mode(processor: Fields) -> tuple[bool, bool]:
     return distributed, distributed and express
 
 
-def _check_express(fields: Fields, workflow: Workflow) -> None:
+def check_express(fields: Fields, workflow: Workflow) -> None:
     """Express executions neither wait for jobs or callbacks nor fan out (aws-facts section 1.3)."""
     for state in workflow.states.values():
         if isinstance(state, Task) and (state.resource.pattern or state.resource.is_activity):
-            fields.problem(SCHEMA, f"State '{state.name}': Express children cannot use {state.resource.arn}")
+            fields.problem(
+                SCHEMA, f"State '{state.name}': Express executions cannot use {state.resource.arn}"
+            )
         elif isinstance(state, Map):
             if state.distributed is not None:
                 fields.problem(
-                    SCHEMA, f"State '{state.name}': Express children cannot be of mode DISTRIBUTED"
+                    SCHEMA, f"State '{state.name}': Express executions have no Map of mode DISTRIBUTED"
                 )
-            _check_express(fields, state.processor)
+            check_express(fields, state.processor)
         elif isinstance(state, Parallel):
             for branch in state.branches:
-                _check_express(fields, branch)
+                check_express(fields, branch)
 
 
 def _setting(fields: Fields, field: str, most: int) -> int | Path | None:

@@ -16,7 +16,7 @@ from trueup.local.stepfunctions.model import (
 )
 from trueup.local.stepfunctions.parsing.choices import parse_choice
 from trueup.local.stepfunctions.parsing.failing import MAX_SECONDS, parse_catch, parse_retry
-from trueup.local.stepfunctions.parsing.fields import SCHEMA, UNSUPPORTED, Fields
+from trueup.local.stepfunctions.parsing.fields import SCHEMA, Fields
 from trueup.local.stepfunctions.parsing.maps import parse_map
 from trueup.local.stepfunctions.parsing.tasks import parse_task
 from trueup.local.stepfunctions.paths import Path
@@ -34,7 +34,9 @@ def parse_state(name: str, fields: Fields, workflow: ParseWorkflow) -> State:
     """A state of any type, with all its problems noted."""
     kind = fields.text("Type", required=True)
     if kind not in TYPES:
-        fields.problem(SCHEMA, f"Type has to be one of {', '.join(TYPES)}", "Type")
+        if kind is not None:
+            fields.problem(SCHEMA, f"Type has to be one of {', '.join(TYPES)}", "Type")
+        fields.forget()
         return Succeed(name=name)
     fields.owner = f"State '{name}' ({kind})"
     if len(name) > _MAX_NAME:
@@ -49,8 +51,11 @@ def _refuse_jsonata(fields: Fields) -> None:
     fields.one_of("QueryLanguage", ("JSONPath",), "JSONPath")
     for field in _JSONATA:
         if fields.pop(field):
+            # AWS's own words (measured: floci-io/floci#2968).
             fields.problem(
-                UNSUPPORTED, f"{fields.owner}: {field} belongs to JSONata; supported is JSONPath", field
+                SCHEMA,
+                f"The QueryLanguage is set to 'JSONPath', but field '{field}' is only supported for the "
+                "'JSONata' QueryLanguage",
             )
 
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 
-from trueup.local.stepfunctions.integrations.catalogue import PATTERNS, has_operation, unknown_parameters
+from trueup.local.stepfunctions.integrations.catalogue import (
+    PATTERNS,
+    has_operation,
+    unknown_parameters,
+    unreadable_parameters,
+)
 from trueup.local.stepfunctions.model import Resource, Task
 from trueup.local.stepfunctions.parsing.failing import MAX_SECONDS
 from trueup.local.stepfunctions.parsing.fields import SCHEMA, UNSUPPORTED, Fields
@@ -79,5 +84,6 @@ def _check_parameters(fields: Fields, resource: Resource) -> None:
     raw = fields.raw.get("Parameters")
     if resource is _NONE or resource.is_function or resource.is_activity:
         return
-    for problem in unknown_parameters(resource, raw if isinstance(raw, dict) else {}):
+    given = raw if isinstance(raw, dict) else {}
+    for problem in (*unknown_parameters(resource, given), *unreadable_parameters(resource, given)):
         fields.problem(SCHEMA, problem, "Parameters")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from trueup.local.stepfunctions.errors import RUNTIME, TIMEOUT, StateError
 from trueup.local.stepfunctions.history import HISTORY_FULL, History, HistoryFull, data, failure
-from trueup.local.stepfunctions.model import Machine, Workflow
+from trueup.local.stepfunctions.model import Machine, Number, Workflow
 from trueup.local.stepfunctions.running.visit import Strand
 from trueup.local.stepfunctions.running.workflow import run_workflow
 from trueup.local.stepfunctions.scope import Variables
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trueup.local.stepfunctions.chance import Chance
     from trueup.local.stepfunctions.clock import Clock
     from trueup.local.stepfunctions.integrations.port import Calls, Integration
+    from trueup.local.stepfunctions.machines import Revision
     from trueup.local.stepfunctions.mocking import Mocks
     from trueup.local.stepfunctions.running.map_run import MapRun
     from trueup.local.stepfunctions.tokens import Tokens
@@ -62,12 +63,18 @@ class Origin:
 
     machine_arn: str
     machine_name: str
-    role_arn: str
+    revision: Revision
+    """What the machine was when it was started."""
     map_run: MapRun | None = None
     version_arn: str | None = None
     alias_arn: str | None = None
     """By which version and alias it was started, when it was."""
     express: bool = False
+
+    @property
+    def role_arn(self) -> str:
+        """The role that it runs under."""
+        return self.revision.role_arn
 
 
 class Execution:
@@ -81,10 +88,11 @@ class Execution:
         given: Document,
         origin: Origin,
         mocks: Mocks | None = None,
+        name: str | None = None,
     ) -> None:
         self.services = services
         self.arn = arn
-        self.name = arn.rpartition(":")[2]
+        self.name = arn.rpartition(":")[2] if name is None else name
         self.workflow = workflow
         self.input = given
         self.origin = origin
@@ -100,6 +108,8 @@ class Execution:
         self.redrive_tokens: deque[str] = deque(maxlen=10)
         self.history = History(services.clock.now)
         self.map_runs: list[MapRun] = []
+        self.doomed = False
+        """Whether it ends at its next transition: its machine is being deleted."""
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
         self._strand = Strand(self, self.history)
@@ -206,10 +216,11 @@ class Execution:
             self._task.add_done_callback(lambda _: timer.cancel())
         self.services.changed(self)
 
-    def _limit(self) -> float | None:
-        if self.origin.express:
-            return EXPRESS_SECONDS
-        return self.workflow.timeout if isinstance(self.workflow, Machine) else None
+    def _limit(self) -> Number | None:
+        limits: list[Number] = [EXPRESS_SECONDS] if self.origin.express else []
+        if isinstance(self.workflow, Machine) and self.workflow.timeout is not None:
+            limits.append(self.workflow.timeout)
+        return min(limits, default=None)
 
     async def _run(self, earlier: asyncio.Task[None] | None) -> None:
         if earlier is not None:
@@ -237,9 +248,12 @@ class Execution:
         self.status, self.stopped_at = status, self.clock.now()
         details: dict[str, Json] = data("output", self.output) if self.output and error is None else {}
         if error is not None:
-            self.error, self.cause = error.error, error.cause
             details = failure(error.error, error.cause)
-        self.history.close(f"Execution{word}", self._previous(), f"execution{word}EventDetails", details)
+            if status != TIMED_OUT:  # which the history alone gives a reason for (floci-io/floci#2733)
+                self.error, self.cause = error.error, error.cause
+        # An end from outside points to nothing (measured on AWS: floci-io/floci#2965).
+        previous = 0 if status in (TIMED_OUT, ABORTED) else self._strand.previous
+        self.history.close(f"Execution{word}", previous, f"execution{word}EventDetails", details)
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
         self._ended.set()
@@ -247,11 +261,6 @@ class Execution:
         watchers, self._watchers = self._watchers, []
         for watcher in watchers:
             watcher(self)
-
-    def _previous(self) -> int:
-        """Ends from outside point to the newest event: strands within are not told from here."""
-        inside = self._task is not None and self._task is asyncio.current_task()
-        return self._strand.previous if inside else self.history.last
 
 
 async def _finish(work: Callable[[], Awaitable[None]]) -> None:

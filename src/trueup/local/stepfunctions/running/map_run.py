@@ -161,7 +161,7 @@ class MapRun:
         origin = Origin(
             f"{parent.origin.machine_arn}/{self.label}",
             f"{parent.origin.machine_name}/{self.label}",
-            parent.origin.role_arn,
+            parent.origin.revision,
             self,
             express=self.express,
         )

@@ -140,5 +140,8 @@ def _csv(reader: Reader, text: str) -> list[Json]:
         if not rows:
             raise unreadable("The CSV file has no header row")
         headers, rows = tuple(rows[0]), rows[1:]
+    if len(set(headers)) < len(headers):
+        # Of two columns of one name one would be lost; the words are ours.
+        raise unreadable("CSV headers cannot contain duplicates.")
     order = sorted(range(len(headers)), key=lambda column: headers[column])
     return [{headers[column]: row[column] if column < len(row) else "" for column in order} for row in rows]

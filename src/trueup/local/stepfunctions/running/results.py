@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import count
 
-from trueup.local.stepfunctions.errors import StateError
+from trueup.local.stepfunctions.errors import TIMEOUT, StateError
 from trueup.local.stepfunctions.integrations.port import ServiceFailure
 from trueup.local.stepfunctions.model import Writer
 from trueup.local.stepfunctions.running.batches import ChildInput
-from trueup.local.stepfunctions.running.execution import FAILED, REDRIVABLE, SUCCEEDED, Execution
+from trueup.local.stepfunctions.running.execution import FAILED, REDRIVABLE, SUCCEEDED, TIMED_OUT, Execution
 from trueup.local.stepfunctions.running.map_run import MapRun
 from trueup.local.stepfunctions.running.visit import Visit
 from trueup.local.stepfunctions.timestamps import iso_millis
@@ -32,7 +32,7 @@ def collect(run: MapRun, writer: Writer | None) -> Json:
 def _output(child: Execution) -> Json:
     if child.output is not None:
         return child.output.value
-    return {"Error": child.error, "Cause": child.cause}
+    return {"Error": TIMEOUT if child.status == TIMED_OUT else child.error, "Cause": child.cause}
 
 
 def _flatten(outputs: list[Json]) -> list[Json]:

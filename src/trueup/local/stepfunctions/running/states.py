@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trueup.local.stepfunctions.errors import EvaluationError, StateError
+from trueup.local.stepfunctions.errors import EvaluationError, Missing, StateError
 from trueup.local.stepfunctions.intrinsics import Call
 from trueup.local.stepfunctions.model import Choice, Fail, Pass, Succeed, Wait
 from trueup.local.stepfunctions.parsing.failing import MAX_SECONDS
@@ -10,7 +10,7 @@ from trueup.local.stepfunctions.paths import Path
 from trueup.local.stepfunctions.running.visit import Step, Visit
 from trueup.local.stepfunctions.running.workflow import PERFORMERS
 from trueup.local.stepfunctions.timestamps import parse_timestamp
-from trueup.local.stepfunctions.values import is_integer, to_text
+from trueup.local.stepfunctions.values import Json, is_integer, to_text
 
 
 async def _pass(visit: Visit) -> Step:
@@ -36,9 +36,9 @@ async def _choice(visit: Visit) -> Step:
         if rule.holds(scope):
             return Step(output, rule.next, rule.assign.render(scope) if rule.assign else None)
     if state.default is None:
+        # Documented as States.NoChoiceMatched; measured on AWS as States.Runtime (floci-io/floci#3167).
         raise EvaluationError(
-            "Failed to transition out of the state. The state does not point to a next state.",
-            error="States.NoChoiceMatched",
+            "Failed to transition out of the state. The state does not point to a next state."
         )
     return Step(output, state.default, state.assign.render(scope) if state.assign else None)
 
@@ -56,10 +56,10 @@ async def _wait(visit: Visit) -> Step:
     return visit.finish(given)
 
 
-def _moment(visit: Visit, until: float | Path, given: object) -> float:
+def _moment(visit: Visit, until: float | Path, given: Json) -> float:
     if not isinstance(until, Path):
         return until
-    text = until.require(visit.scope(given), "TimestampPath")
+    text = _given(visit, until, "TimestampPath", given)
     moment = parse_timestamp(text)
     if moment is None:
         # Recorded on AWS: test_wait_timestamp_path.
@@ -70,10 +70,21 @@ def _moment(visit: Visit, until: float | Path, given: object) -> float:
     return moment
 
 
-def _seconds(visit: Visit, seconds: float | Path | None, given: object) -> float:
+def _given(visit: Visit, path: Path, field: str, given: Json) -> Json:
+    """What the path of a Wait selects. Raises EvaluationError, in AWS's words
+    (serverless-operations/serverless-step-functions#346)."""
+    try:
+        return path.find(visit.scope(given))
+    except Missing as missing:
+        raise EvaluationError(
+            f"The {field} parameter does not reference an input value: {path.text}"
+        ) from missing
+
+
+def _seconds(visit: Visit, seconds: float | Path | None, given: Json) -> float:
     if not isinstance(seconds, Path):
         return seconds or 0
-    value = seconds.require(visit.scope(given), "SecondsPath")
+    value = _given(visit, seconds, "SecondsPath", given)
     told = f"{seconds.text} == {to_text(value)}"
     if not is_integer(value):
         raise EvaluationError(f"The SecondsPath parameter does not reference an integer value: {told}")

@@ -7,9 +7,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from trueup.local.stepfunctions.activities import Offer
-from trueup.local.stepfunctions.errors import EvaluationError, StateError
+from trueup.local.stepfunctions.errors import RUNTIME, ApiError, EvaluationError, StateError
 from trueup.local.stepfunctions.history import HistoryFull
-from trueup.local.stepfunctions.integrations.catalogue import missing_parameters, unknown_parameters
+from trueup.local.stepfunctions.integrations.catalogue import (
+    missing_parameters,
+    mistyped_parameters,
+    unknown_parameters,
+)
 from trueup.local.stepfunctions.integrations.port import Request, Started
 from trueup.local.stepfunctions.model import Task
 from trueup.local.stepfunctions.parsing.failing import MAX_SECONDS
@@ -77,7 +81,11 @@ def _check_parameters(state: Task, parameters: Document) -> None:
     given = parameters.value
     wrong = ["The Parameters have to be an object"]
     if isinstance(given, dict):
-        wrong = unknown_parameters(resource, given) + missing_parameters(resource, given)
+        wrong = [
+            *unknown_parameters(resource, given),
+            *missing_parameters(resource, given),
+            *mistyped_parameters(resource, given),
+        ]
     if wrong:
         raise EvaluationError(
             f"The Parameters '{parameters.text}' could not be used to start the Task: [{', '.join(wrong)}]"
@@ -109,6 +117,8 @@ class _Attempt:
     async def run(self) -> Document:
         """The result. Raises StateError."""
         events = events_of(self.visit, self.state.resource)
+        if isinstance(events, ActivityEvents) and not self._mocked():
+            self._check_activity(events)
         events.scheduled(self.parameters, self._settings())
         try:
             result = await self.limits.keep(self._call(events))
@@ -118,6 +128,15 @@ class _Attempt:
             raise
         events.succeeded(result)
         return result
+
+    def _check_activity(self, events: ActivityEvents) -> None:
+        """Raises StateError where there is nobody to ask for it."""
+        try:
+            self.visit.strand.execution.services.activities.find(self.state.resource.arn)
+        except ApiError as missing:
+            error = StateError(RUNTIME, missing.message)
+            events.not_scheduled(error)
+            raise error from missing
 
     def _settings(self) -> dict[str, Json]:
         settings = {

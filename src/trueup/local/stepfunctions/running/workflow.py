@@ -31,6 +31,9 @@ async def run_workflow(
         name, document = strand.again.state, strand.again.document
     turns = 0
     while name is not None:
+        if turns and strand.execution.doomed:
+            strand.execution.stop()
+            raise asyncio.CancelledError
         turns += 1
         # Nothing is waited for between leaving one state and entering the next: a redrive goes on from the
         # state that was entered last.

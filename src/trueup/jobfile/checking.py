@@ -1,7 +1,4 @@
-"""Job files: read from YAML, checked as a whole, gathered into a catalogue.
-
-A refusal lists everything that is wrong at once, each with its line, its field and what to do.
-"""
+"""What is wrong with a job file: each problem with its line, its field and what to do."""
 
 from __future__ import annotations
 
@@ -9,15 +6,12 @@ import json
 import types
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from trueup.errors import JobFileError, UsageError
-from trueup.model.base import cut
 from trueup.model.job import (
     AbortRule,
     BatchSettings,
@@ -30,107 +24,15 @@ from trueup.model.job import (
     progress_problems,
     size_problems,
 )
+from trueup.model.jobs import AnyJob
+from trueup.model.reconcile_job import Reconciliation, ReconciliationProblems, as_lists
 from trueup.planning.inputs import placeholders, unknown_placeholders
 from trueup.schemas.parameters import note_parameters
-from trueup.yamlfile import Document, Problem, dotted, is_old_boolean, read_yaml, refused_paths
+from trueup.yamlfile import Document, is_old_boolean, refused_paths
 from trueup.yamlfile import Path as Place
 
-MOST_BYTES = 256 * 1024
-_MOST_PROBLEMS = 30
 
-
-def load(path: Path) -> JobFile:
-    """The job of a file. JobFileError lists all that is wrong with it; its class is not looked for."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise JobFileError(
-                f"it is larger than {MOST_BYTES:,} bytes.",
-                remedy="Give long lists as the request's keys, or by the job's own `partitions(window)`.",
-                file=str(path),
-            )
-        text = data.decode("utf-8")
-    except OSError as error:
-        raise JobFileError(
-            f"it cannot be read: {error.strerror}.", remedy="Give a job file.", file=str(path)
-        ) from error
-    except UnicodeDecodeError as error:
-        raise JobFileError("it is not UTF-8 text.", remedy="Save it as UTF-8.", file=str(path)) from error
-    return loads(text, str(path))
-
-
-def loads(text: str, file: str = "job.yaml") -> JobFile:
-    """The job of a text that came from `file`. JobFileError as for `load`."""
-    document = read_yaml(text)
-    job = _validated(document)
-    if document.problems or job is None:
-        raise _refusal(file, document.problems)
-    return job
-
-
-def _refusal(file: str, problems: list[Problem]) -> JobFileError:
-    first, *rest = sorted(set(problems))
-    more = "".join(f"\n{file}:{problem.line}: {problem}" for problem in rest[: _MOST_PROBLEMS - 1])
-    if len(rest) >= _MOST_PROBLEMS:
-        more += f"\n{file}: and {len(rest) - _MOST_PROBLEMS + 1} more problems."
-    return JobFileError(f"{first}{more}", file=file, line=first.line)
-
-
-def catalogue(folder: Path) -> dict[str, JobFile]:
-    """The jobs of `containers/*/job.yaml` under a folder, by name.
-
-    JobFileError lists the problems of all files, two jobs of one name among them.
-    """
-    jobs: dict[str, JobFile] = {}
-    files: dict[str, Path] = {}
-    problems: list[str] = []
-    for path in sorted(folder.glob("containers/*/job.yaml")):
-        try:
-            job = load(path)
-        except JobFileError as error:
-            problems.append(str(error))
-            continue
-        if job.name in jobs:
-            problems.append(f"{path}: name: {files[job.name]} declares {job.name} too. Rename one.")
-        jobs[job.name], files[job.name] = job, path
-    if problems:
-        raise UsageError("\n".join(problems))
-    return jobs
-
-
-def write_catalogue(jobs: Mapping[str, JobFile]) -> bytes:
-    """The jobs as the Lambda layer carries them: one JSON document, by name."""
-    return json.dumps({name: job.document() for name, job in sorted(jobs.items())}, indent=1).encode()
-
-
-def read_catalogue(data: bytes) -> dict[str, JobFile]:
-    """The jobs of such a document."""
-    return {name: JobFile.model_validate(document) for name, document in json.loads(data).items()}
-
-
-def find(jobs: Mapping[str, JobFile], name: str) -> JobFile:
-    """The job of a name. UsageError suggests what may have been meant."""
-    if name in jobs:
-        return jobs[name]
-    raise UsageError(
-        f"no job is called {cut(name, 60)!r}.",
-        remedy=instead(name, list(jobs), "There are no job files here."),
-    )
-
-
-def instead(name: str, known: list[str], none: str) -> str:
-    """A suggestion for an unknown name: the closest one, or the known ones, or what to say of none."""
-    close = get_close_matches(name, known, 1, 0.6)
-    if close:
-        return f"Did you mean `{close[0]}`?"
-    if not known:
-        return none
-    shown = ", ".join(sorted(known)[:12])
-    return f"Known: {shown}{', ...' if len(known) > 12 else '.'}"
-
-
-def _validated(document: Document) -> JobFile | None:
+def validated(document: Document) -> AnyJob | None:
     """The job, or None with the document's problems filled in."""
     if document.data is None and document.problems:
         return None
@@ -138,14 +40,33 @@ def _validated(document: Document) -> JobFile | None:
         document.add((), "a job file is a mapping of fields.", "Begin with `name: my-job`.")
         return None
     refused = set(refused_paths(document.data))
-    job: JobFile | None = None
+    model = _model_of(document)
+    if model is None:
+        return None
+    job: AnyJob | None = None
     try:
-        job = _strictly(JobFile, document.data)
+        job = _strictly(model, _as_read(model, document.data))
     except ValidationError as error:
         for details in error.errors():
-            _note(details, document, refused)
-    _note_rules(document)
+            _note(details, document, refused, model)
+    _note_rules(document, model)
     return job
+
+
+def _model_of(document: Document) -> type[JobFile] | type[Reconciliation] | None:
+    """The model of the document's kind; None with a problem where there is no such kind."""
+    kind = document.data.get("kind", "backfill")
+    if isinstance(kind, str) and kind in KINDS:
+        return KINDS[kind]
+    document.add(("kind",), f"there is no kind of job {_shown(kind)}.", instead(str(kind), list(KINDS), ""))
+    return None
+
+
+KINDS: dict[str, type[JobFile] | type[Reconciliation]] = {"backfill": JobFile, "reconcile": Reconciliation}
+
+
+def _as_read(model: type[BaseModel], data: dict[str, Any]) -> dict[str, Any]:
+    return as_lists(data) if model is Reconciliation else data
 
 
 def _strictly(model: Any, data: Any) -> Any:
@@ -153,40 +74,60 @@ def _strictly(model: Any, data: Any) -> Any:
     return TypeAdapter(model).validate_json(json.dumps(data, default=lambda _: None), strict=True)
 
 
-def _note(details: ErrorDetails, document: Document, refused: set[Place]) -> None:
+def _note(details: ErrorDetails, document: Document, refused: set[Place], model: type[BaseModel]) -> None:
     path = _place(details["loc"], document.data)
-    if path in refused:
-        return
+    if path in refused or (details["type"] == "too_short" and details["input"]):
+        return  # What is in it is wrong, and told of itself.
     if details["type"] == "value_error" and not path:
-        return  # the rules across sections, which are told field by field
-    document.add(path, *_explained(details, path, document))
+        _note_problems(details["ctx"]["error"], document)
+        return
+    document.add(path, *_explained(details, path, document, model))
+
+
+def _note_problems(error: Exception, document: Document) -> None:
+    """The rules across sections, field by field; those of a backfill are asked where they stand."""
+    for field, what in error.problems if isinstance(error, ReconciliationProblems) else ():
+        document.add(_path_of(field), f"{what}.")
+
+
+def _path_of(field: str) -> Place:
+    return tuple(int(part) if part.isdigit() else part for part in field.split("."))
 
 
 def _place(location: tuple[int | str, ...], data: Any) -> Place:
-    """Pydantic's location without the tag of a union, which is not in the file."""
-    if location[:1] == ("partitions",) and len(location) > 1 and location[1] == _tag(data):
-        location = ("partitions", *location[2:])
+    """Pydantic's location as the file has it: without the tag of a union, columns by their names."""
+    if len(location) < 2:
+        return location
+    field, step, *rest = location
+    section = data.get(field)
+    if field in TAGS and isinstance(section, dict) and step == section.get(TAGS[str(field)]):
+        return (field, *rest)
+    if field == "columns" and isinstance(section, dict) and isinstance(step, int):
+        return (field, list(section)[step], *rest)
     return location
 
 
-def _tag(data: Any) -> object:
-    partitions = data.get("partitions")
-    return partitions.get("by") if isinstance(partitions, dict) else None
+TAGS = {"partitions": "by", "truth": "kind", "target": "kind", "invariant": "kind"}
+"""The sections that may have several forms, and the field that says which."""
 
 
-def _explained(details: ErrorDetails, path: Place, document: Document) -> tuple[str, str]:
+def _explained(
+    details: ErrorDetails, path: Place, document: Document, model: type[BaseModel]
+) -> tuple[str, str]:
     kind, found = details["type"], details["input"]
     context = details.get("ctx", {})
     if kind == "extra_forbidden":
-        known = _fields(JobFile, path[:-1], document.data)
+        known = _fields(model, path[:-1], document.data)
         return "there is no such field.", instead(str(path[-1]), known, "Remove it.")
     if kind == "missing":
         return f"`{path[-1]}` is missing.", "Add it."
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        kinds = ["date", "key-range", "list", "s3-prefix", "job"]
+        tag = TAGS[str(path[-1])]
+        kinds = _tags(model, str(path[-1]), tag)
         if "tag" not in context:
-            return "`by` is missing.", f"Add one of: {', '.join(kinds)}."
-        return f"partitions cannot be made by {context['tag']!r}.", instead(context["tag"], kinds, "")
+            return f"`{tag}` is missing.", f"Add one of: {', '.join(kinds)}."
+        what = "partitions cannot be made by" if tag == "by" else f"{path[-1]} cannot be"
+        return f"{what} {context['tag']!r}.", instead(context["tag"], kinds, "")
     if kind in ("literal_error", "enum"):
         return f"{_shown(found)} is not one of {context['expected']}.", _closest(
             found, str(context["expected"])
@@ -271,32 +212,58 @@ def _part(model: Any, step: str | int) -> Any:
     )
 
 
-def _model(annotation: Any, data: Any) -> type[BaseModel] | None:
-    """The model that an annotation means for this data; of several, the one whose `by` is the data's."""
+def _tags(model: type[BaseModel], field: str, tag: str) -> list[str]:
+    """The forms that a section may have."""
+    annotation = model.model_fields[field].annotation
+    return [text for one in _members(annotation) for text in _literals(one, tag)]
+
+
+def _members(annotation: Any) -> Iterator[Any]:
+    """The models of a union, whatever is annotated on the way."""
     if get_origin(annotation) in (Union, types.UnionType):
-        by = data.get("by") if isinstance(data, dict) else None
-        return next((one for one in get_args(annotation) if by in _literals(one)), None)
+        for one in get_args(annotation):
+            yield from _members(one)
+    elif get_origin(annotation) is Annotated:
+        yield from _members(get_args(annotation)[0])
+    else:
+        yield annotation
+
+
+def _model(annotation: Any, data: Any) -> type[BaseModel] | None:
+    """The model that an annotation means for this data; of several, the one whose tag is the data's."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        found = data if isinstance(data, dict) else {}
+        return next(
+            (
+                one
+                for one in _members(annotation)
+                for tag in ("by", "kind")
+                if found.get(tag) in _literals(one, tag)
+            ),
+            None,
+        )
     return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
 
 
-def _literals(model: Any) -> tuple[Any, ...]:
-    field = getattr(model, "model_fields", {}).get("by")
+def _literals(model: Any, tag: str) -> tuple[Any, ...]:
+    field = getattr(model, "model_fields", {}).get(tag)
     annotation = field.annotation if field else None
     return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
-def _note_rules(document: Document) -> None:
+def _note_rules(document: Document, model: type[BaseModel]) -> None:
     """Rules that look at several fields, or deeper than types."""
     data = document.data
+    if isinstance(data.get("parameters"), dict):
+        note_parameters(data["parameters"], document)
+    if model is not JobFile:
+        return
     for field, what in _across_sections(data):
-        path: Place = tuple(int(part) if part.isdigit() else part for part in field.split("."))
-        document.add(path, f"{what}.")
+        document.add(_path_of(field), f"{what}.")
     partitions = _section(Partitioning, data.get("partitions"))
     if partitions is not None:
         _note_time_zone(partitions, document)
         _note_input(partitions, document)
-    if isinstance(data.get("parameters"), dict):
-        note_parameters(data["parameters"], document)
 
 
 def _across_sections(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -351,13 +318,12 @@ def _note_input(partitions: Any, document: Document) -> None:
         document.add(("partitions", "input"), f"the pattern has {shown}, which nothing fills.", remedy)
 
 
-__all__ = [
-    "catalogue",
-    "dotted",
-    "find",
-    "instead",
-    "load",
-    "loads",
-    "read_catalogue",
-    "write_catalogue",
-]
+def instead(name: str, known: list[str], none: str) -> str:
+    """A suggestion for an unknown name: the closest one, or the known ones, or what to say of none."""
+    close = get_close_matches(name, known, 1, 0.6)
+    if close:
+        return f"Did you mean `{close[0]}`?"
+    if not known:
+        return none
+    shown = ", ".join(sorted(known)[:12])
+    return f"Known: {shown}{', ...' if len(known) > 12 else '.'}"

@@ -1,0 +1,90 @@
+"""The report of a reconciliation: what a person signs. Its SHA-256 is what an approval names."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from trueup.model.base import Count, Instant, Sha256, Value
+from trueup.model.plan import CodeIdentity
+from trueup.model.reconcile import Side
+from trueup.model.states import Phase
+
+Verdict = Literal["CLEAN", "DRIFT", "INCOMPLETE", "ERROR"]
+
+
+class Coverage(Value):
+    """How many rows of a side were read, and how that is proved.
+
+    Of `rows`, `proved` were in scans whose number the source counted by itself, in the same state. `resumed`
+    partitions were scanned in several goes, of which only the last can be proved.
+    """
+
+    source: str
+    rows: Count
+    proved: Count
+    resumed: Count = 0
+
+
+class StateLine(Value):
+    """So many candidates of a kind came to a state."""
+
+    state: Literal["CONFIRMED", "RESOLVED", "MOVING"]
+    kind: str
+    findings: Count
+
+
+class FieldLine(Value):
+    """So many of the findings that were read differ in a column for a reason."""
+
+    name: str
+    reason: str
+    findings: Count
+
+
+class ObjectLine(Value):
+    """An object of findings, as JSON Lines."""
+
+    partition_id: str
+    phase: Phase
+    location: str
+    sha256: Sha256
+    lines: Count
+
+
+class ReconcileReport(Value):
+    """What a reconciliation found.
+
+    CLEAN: everything was compared, and nothing differs. DRIFT: everything was compared, and what differs was
+    still so at a second look. INCOMPLETE: something could not be compared. ERROR: a side could not be read.
+    `counts` are exact, of all keys that were compared. `findings` are the first ones; all are in `objects`.
+    """
+
+    schema_version: Literal[1] = 1
+    run_id: str
+    job: str
+    verdict: Verdict
+    reasons: list[str]
+    requester: str
+    comment: str = ""
+    invariant: str
+    key: list[str]
+    columns: list[str]
+    lag: float
+    version: str | None = None
+    created_at: Instant
+    as_of: Instant | None = None
+    finished_at: Instant | None = None
+    plan_sha256: Sha256 | Literal[""]
+    code: CodeIdentity | None = None
+    partitions: Count
+    compared: Count
+    confirmed: Count
+    coverage: dict[Side, Coverage]
+    counts: dict[str, Count]
+    states: list[StateLine]
+    findings_read: Count
+    fields: list[FieldLine]
+    findings: list[dict[str, Any]] = Field(default_factory=list)
+    objects: list[ObjectLine]

@@ -1,0 +1,144 @@
+"""The report of a reconciliation as one page of HTML, for the person who signs it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html import escape
+
+from trueup.model.reconcile import Side
+from trueup.model.reconcile_report import ReconcileReport
+from trueup.reporting.markup import document, facts, figure, instant, table
+
+_ENDS = {"CLEAN": "good", "DRIFT": "bad", "ERROR": "bad"}
+_OBJECTS_SHOWN = 500
+_CLASSES = {
+    "matched": "the same on both sides",
+    "missing": "in the truth, not in the target",
+    "extra": "in the target, not in the truth",
+    "mismatched": "on both sides, with other values",
+    "unreadable": "with a value that is not of its type",
+    "duplicates": "more than once on a side",
+    "newer": "of these, changed after the instant that is compared",
+}
+
+
+def comparison_page(report: ReconcileReport, sha256: str) -> str:
+    """The whole page; `sha256` is that of the JSON report, which an approval names."""
+    return document(f"{report.run_id}: {report.verdict}", _sections(report, sha256))
+
+
+def _sections(report: ReconcileReport, sha256: str) -> Iterator[str]:
+    yield from _head(report)
+    yield from _figures(report)
+    yield from _found(report)
+    yield from _coverage(report)
+    yield from _findings(report)
+    yield from _objects(report)
+    yield from _facts(report, sha256)
+
+
+def _head(report: ReconcileReport) -> Iterator[str]:
+    kind = _ENDS.get(report.verdict, "other")
+    yield f"<h1>{escape(report.run_id)}</h1>"
+    yield f'<p><span class="end {kind}">{report.verdict}</span></p>'
+    if report.reasons:
+        yield "<ul>"
+        yield from (f"<li>{escape(reason)}</li>" for reason in report.reasons)
+        yield "</ul>"
+    asked = f"Asked for by {report.requester}" + (f": {report.comment}" if report.comment else "")
+    yield f'<p class="quiet">{escape(f"{report.job}. {asked}")}.</p>'
+
+
+def _figures(report: ReconcileReport) -> Iterator[str]:
+    counts = report.counts
+    differ = counts["missing"] + counts["extra"] + counts["mismatched"]
+    confirmed = sum(line.findings for line in report.states if line.state == "CONFIRMED")
+    beside = f"of {report.partitions:,}"
+    yield '<dl class="figures">'
+    yield figure("Keys that agree", f"{counts['matched']:,}", "")
+    yield figure("Differed at first", f"{differ:,}", "keys")
+    yield figure("Confirmed", f"{confirmed:,}", "at a second look")
+    yield figure("Partitions compared", f"{report.compared:,}", beside)
+    yield "</dl>"
+
+
+def _found(report: ReconcileReport) -> Iterator[str]:
+    yield "<h2>Keys</h2>"
+    rows = [[name.capitalize(), meaning, report.counts[name]] for name, meaning in _CLASSES.items()]
+    yield table("Keys by what was found", ["Class", "Meaning", "Keys"], rows)
+    if report.states:
+        states = [[line.state, line.kind, line.findings] for line in report.states]
+        yield table("What a second look said", ["State", "Class", "Keys"], states)
+    if report.fields:
+        fields = [[line.name, line.reason, line.findings] for line in report.fields]
+        yield table(f"Why, in {report.findings_read:,} findings", ["Column", "Reason", "Keys"], fields)
+
+
+def _coverage(report: ReconcileReport) -> Iterator[str]:
+    yield "<h2>What was read</h2>"
+    rows = [
+        [side.value.capitalize(), report.coverage[side].source, *_read(report, side)]
+        for side in Side
+        if side in report.coverage
+    ]
+    columns = ["Side", "Source", "Rows", "Proved by a count", "Partitions resumed"]
+    yield table("Rows of each side, and how many the source counted too", columns, rows)
+
+
+def _read(report: ReconcileReport, side: Side) -> list[int]:
+    one = report.coverage[side]
+    return [one.rows, one.proved, one.resumed]
+
+
+def _findings(report: ReconcileReport) -> Iterator[str]:
+    if not report.findings:
+        return
+    yield "<h2>Findings</h2>"
+    rows = [
+        [
+            "(no key)" if one["key"] is None else ", ".join(one["key"]),
+            one["kind"],
+            one.get("state", ""),
+            _why(one),
+        ]
+        for one in report.findings
+    ]
+    yield table("The first of them", ["Key", "Class", "State", "Why"], rows)
+
+
+def _why(finding: dict[str, object]) -> str:
+    fields = finding.get("fields")
+    told = [json.dumps(one, ensure_ascii=False) for one in fields] if isinstance(fields, list) else []
+    return "; ".join([*filter(None, [str(finding.get("detail", ""))]), *told])
+
+
+def _objects(report: ReconcileReport) -> Iterator[str]:
+    if not report.objects:
+        return
+    yield "<h2>Where all findings lie</h2>"
+    rows = [[one.location, one.lines, one.sha256] for one in report.objects[:_OBJECTS_SHOWN]]
+    yield table("Objects of findings, as JSON Lines", ["Object", "Lines", "SHA-256"], rows)
+    more = len(report.objects) - _OBJECTS_SHOWN
+    if more > 0:
+        yield f"<p>{more:,} more are in the JSON report.</p>"
+
+
+def _facts(report: ReconcileReport, sha256: str) -> Iterator[str]:
+    code = report.code
+    yield "<h2>What is signed</h2>"
+    yield from facts(
+        {
+            "Report": f"SHA-256 {sha256}",
+            "Invariant": report.invariant,
+            "Key": ", ".join(report.key),
+            "Columns": ", ".join(report.columns),
+            "Compared as of": instant(report.as_of) if report.as_of else "nothing was compared",
+            "Asked for at": instant(report.created_at),
+            "Last look at": instant(report.finished_at) if report.finished_at else "none",
+            "Lag": f"{report.lag:g} s",
+            "Plan": f"SHA-256 {report.plan_sha256}" if report.plan_sha256 else "none",
+            "Task definition": code.task_definition if code else "none",
+            "Image": code.image_digest if code else "none",
+        }
+    )

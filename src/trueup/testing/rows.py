@@ -1,0 +1,57 @@
+"""Rows in memory as the sources of a reconciliation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from trueup.compare import Key, Layout, Scan, Source, Span
+from trueup.model.reconcile import Side
+from trueup.sources.documents import Normalise, Placed, blocks_of, fetched, line_maker
+
+__all__ = ["MemoryRows", "rows_opener"]
+
+Row = Mapping[str, Any]
+
+
+class MemoryRows:
+    """Rows as documents: numbers are int or Decimal, all else is text. They may change between reads."""
+
+    def __init__(
+        self, rows: Sequence[Row], layout: Layout, side: Side, normalise: Normalise | None = None
+    ) -> None:
+        self._rows = rows
+        self._layout = layout
+        self._side = side
+        self._line = line_maker(layout, side, "null", normalise)
+
+    @property
+    def layout(self) -> Layout:
+        """What the fields of the lines are."""
+        return self._layout
+
+    def scan(self, span: Span, as_of: datetime | None = None) -> Scan:
+        """The rows whose keys are in the span, in no order."""
+        counted = len(self._rows) if span == Span() else None
+        blocks = blocks_of(self._lines(), self._layout, span, ordered=False)
+        return Scan(blocks, ordered=False, counted=counted)
+
+    def fetch(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
+        """The lines of these keys."""
+        return fetched(self._lines(), self._layout, keys)
+
+    def _lines(self) -> Iterator[Placed]:
+        for number, row in enumerate(self._rows, 1):
+            yield self._side.value, number, self._line(row)
+
+
+def rows_opener(rows: Mapping[str, Sequence[Row]]) -> Callable[..., Source]:
+    """What opens the sources of a LocalRun: the rows of `truth` and `target`, whatever the job file says."""
+
+    def opened(
+        spec: object, layout: Layout, side: Side, secret: object, normalise: Normalise | None = None
+    ) -> Source:
+        return MemoryRows(rows[side.value], layout, side, normalise)
+
+    return opened

@@ -1,0 +1,181 @@
+"""The second look: candidates of the phase `compare` again, at least the lag later, until they hold still.
+
+A task never waits for the lag. Who comes too early, or leaves candidates that keep changing, gives the
+partition back; the machine waits, and launches again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from trueup.artifacts.store import place as place_of
+from trueup.compare import Finding, State, look_again
+from trueup.compare.findings import DRIFT
+from trueup.errors import ArtifactError, ArtifactMissing
+from trueup.model.base import sha256
+from trueup.model.compared import Compared
+from trueup.model.plan import Partition
+from trueup.model.states import Phase
+from trueup.worker.batches import Figures, Worked, WorkedBatch
+from trueup.worker.comparing import Comparison
+from trueup.worker.findings import lines_of
+from trueup.worker.stopping import Later, Stop
+
+AT_ONCE = 2_000
+"""Candidates that are fetched together: a source without an index is read once for each such batch."""
+MOVING = "keeps changing"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How far the looks got: `at` candidates of look number `number`, `moving` of them to be looked at again.
+
+    `since` is when the look before this one ended.
+    """
+
+    since: datetime
+    number: int = 1
+    at: int = 0
+    moving: int = 0
+    states: dict[str, int] = field(default_factory=dict)
+    over: bool = False
+
+    @classmethod
+    def read(cls, cursor: str) -> Look:
+        """From a cursor."""
+        found = json.loads(cursor.removeprefix("v1:"))
+        return cls(**{**found, "since": datetime.fromisoformat(found["since"])})
+
+    def cursor(self) -> str:
+        """As a cursor."""
+        document = {
+            "since": self.since.isoformat(),
+            "number": self.number,
+            "at": self.at,
+            "moving": self.moving,
+            "states": self.states,
+            "over": self.over,
+        }
+        return f"v1:{json.dumps(document, separators=(',', ':'))}"
+
+
+class Confirmation(Comparison):
+    """What a task of the phase `confirm` reads."""
+
+    def count(self, part: Partition) -> int:
+        """How many candidates there are, as the comparison counted them."""
+        return self._before(part).candidates
+
+    def read(self, part: Partition, after: str | None) -> Iterator[Any]:
+        """The candidates with what a look says of each, after a cursor. Raises Later where it has to wait."""
+        before = self._before(part)
+        look = Look(before.finished_at) if after is None else Look.read(after)
+        if look.over:
+            return
+        self._must_be_due(look)
+        candidates = islice(self._candidates(part, before, look), look.at, None)
+        while chunk := list(islice(candidates, AT_ONCE)):
+            look, batch = self._looked(look, chunk)
+            yield batch
+        if look.moving:
+            look = replace(look, since=self.tools.clock.now(), number=look.number + 1, at=0, moving=0)
+            yield WorkedBatch(look.cursor(), Worked(Figures()))
+            raise self._later(look)
+        yield WorkedBatch(replace(look, over=True).cursor(), Worked(Figures()))
+
+    def _must_be_due(self, look: Look) -> None:
+        if (self.tools.clock.now() - look.since).total_seconds() < self.job.lag:
+            raise self._later(look)
+
+    def _later(self, look: Look) -> Later:
+        elapsed = (self.tools.clock.now() - look.since).total_seconds()
+        return Later(Stop("lag", f"{max(0.0, elapsed):.0f} s", "<", f"{self.job.lag:.0f} s"))
+
+    def _looked(self, look: Look, chunk: list[Finding]) -> tuple[Look, WorkedBatch]:
+        sides = self.sides
+        as_of = sides.as_of(self.tools.clock.now()) if self.job.version else None
+        found = list(look_again(self.job, sides.truth, sides.target, chunk, as_of, sides.fold))
+        is_last = look.number >= self.job.looks
+        moving = [one for one in found if one.state is State.MOVING]
+        final = found if is_last else [one for one in found if one.state is not State.MOVING]
+        states = Counter(look.states) + Counter(f"{one.state} {one.kind}" for one in final)
+        after = replace(
+            look,
+            at=look.at + len(chunk),
+            moving=0 if is_last else look.moving + len(moving),
+            states=dict(states),
+        )
+        lines = [one.document(self.shown) | {"look": look.number} for one in final]
+        if not is_last:
+            lines += [one.document(self.shown) | {"look": look.number, "again": True} for one in moving]
+        return after, WorkedBatch(after.cursor(), Worked(_figures(final), _reasons(final), lines))
+
+    def _candidates(self, part: Partition, before: Compared, look: Look) -> Iterator[Finding]:
+        """The candidates of a look: what the comparison found, or what the look before left."""
+        if look.number == 1:
+            for one in before.objects:
+                for text in self._object(one.location, one.sha256).splitlines():
+                    found = Finding.read(json.loads(text))
+                    if found.kind in DRIFT:
+                        yield found
+            return
+        item = self.tools.ledger.partitions.get(self.run.run_id, Phase.CONFIRM, part.id)
+        lines = lines_of(self.tools.artifacts, self.run.run_id, Phase.CONFIRM, part.id, item.reject_parts)
+        for line in lines:
+            if line.get("again") and line["look"] == look.number - 1:
+                yield Finding.read(line)
+
+    def _before(self, part: Partition) -> Compared:
+        """What the comparison of the partition left. Raises ArtifactMissing, ArtifactError."""
+        item = self.tools.ledger.partitions.get(self.run.run_id, Phase.COMPARE, part.id)
+        if item.entry is None or not item.entry.outputs:
+            raise ArtifactMissing(
+                f"Partition {part.id} has no comparison.", remedy="Compare it before it is looked at again."
+            )
+        (output,) = item.entry.outputs
+        return Compared.model_validate_json(self._object(output.location, output.sha256))
+
+    def _object(self, location: str, expected: str) -> bytes:
+        data = self.tools.artifacts.store.get(place_of(location)[1])
+        if sha256(data) != expected:
+            raise ArtifactError(
+                f"{location} has SHA-256 {sha256(data)}, not {expected} as the comparison left it.",
+                remedy="It was changed: compare again.",
+            )
+        return data
+
+    def ended(self, part: Partition, cursor: str | None) -> Compared:
+        """What the looks at a partition's candidates came to, up to a cursor."""
+        # What comes before is not read here: it may be what could not be read.
+        now = self.tools.clock.now()
+        look = Look(now) if cursor is None else Look.read(cursor)
+        return Compared(
+            partition_id=part.id,
+            phase=Phase.CONFIRM,
+            finished_at=now,
+            states=look.states,
+            scans=look.number,
+        )
+
+
+def _figures(final: list[Finding]) -> Figures:
+    moving = sum(one.state is State.MOVING for one in final)
+    confirmed = sum(one.state is State.CONFIRMED for one in final)
+    return Figures(
+        read=len(final),
+        used=len(final) - moving,
+        skipped=moving,
+        produced=confirmed,
+        unchanged=confirmed,
+    )
+
+
+def _reasons(final: list[Finding]) -> dict[str, int]:
+    moving = sum(one.state is State.MOVING for one in final)
+    return {MOVING: moving} if moving else {}

@@ -1,0 +1,140 @@
+"""Everything through one address, where what people make works as what the template made."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+import urllib.request
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from trueup.local.stack import Stack
+
+from .watching import wait_until
+
+pytestmark = pytest.mark.timeout(300)
+
+Connect = Callable[[str], Any]
+ROLE = "arn:aws:iam::000000000000:role/any"
+GREET = """
+import boto3
+
+def handler(event, context):
+    machines = boto3.client("stepfunctions").list_state_machines()["stateMachines"]
+    # Of a job that template.yaml does not have: only our ECS knows it.
+    tasks = boto3.client("ecs").describe_task_definition(taskDefinition="trueup-steps-write")
+    boto3.client("dynamodb").put_item(TableName="greeted", Item={"PK": {"S": event["name"]}})
+    return {
+        "greeting": f"hello {event['name']}",
+        "machines": sorted(machine["name"] for machine in machines),
+        "tasks": tasks["taskDefinition"]["family"],
+    }
+"""
+
+
+@pytest.fixture
+def connect(up: Stack) -> Connect:
+    """Clients that know the address and nothing else of the stack."""
+    told = up.environment()
+    session = boto3.session.Session(told["AWS_ACCESS_KEY_ID"], told["AWS_SECRET_ACCESS_KEY"])
+    config = Config(s3={"addressing_style": "path"})
+    return lambda service: session.client(
+        service, endpoint_url=told["AWS_ENDPOINT_URL"], region_name="us-east-1", config=config
+    )
+
+
+def _zip(code: str) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("app.py", code)
+    return packed.getvalue()
+
+
+def test_the_environment_names_one_address_alone(up: Stack) -> None:
+    assert ["AWS_ENDPOINT_URL"] == [name for name in up.environment() if name.startswith("AWS_ENDPOINT_URL")]
+    assert up.api.startswith(up.environment()["AWS_ENDPOINT_URL"])
+
+
+def test_what_people_make_works_together(up: Stack, connect: Connect) -> None:
+    function = connect("lambda").create_function(
+        FunctionName="greet",
+        Runtime=f"python3.{sys.version_info.minor}",
+        Role=ROLE,
+        Handler="app.handler",
+        Timeout=60,
+        Code={"ZipFile": _zip(GREET)},
+    )["FunctionArn"]
+    connect("dynamodb").create_table(
+        TableName="greeted",
+        KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    queue = connect("sqs").create_queue(QueueName="greetings")["QueueUrl"]
+    machine = connect("stepfunctions").create_state_machine(
+        name="greeter", roleArn=ROLE, definition=json.dumps(_greeter(function, queue))
+    )["stateMachineArn"]
+    execution = connect("stepfunctions").start_execution(stateMachineArn=machine, input='{"name": "ann"}')
+    seen = _awaited(connect, execution["executionArn"])
+    assert "SUCCEEDED" == seen["status"], seen
+    (message,) = connect("sqs").receive_message(QueueUrl=queue, WaitTimeSeconds=10)["Messages"]
+    told = json.loads(message["Body"])
+    assert "hello ann" == told["greeting"]
+    assert {"greeter", "trueup-backfill", "trueup-partitions"} <= set(told["machines"])
+    assert "trueup-steps-write" == told["tasks"]
+    assert 1 == connect("dynamodb").scan(TableName="greeted")["Count"]
+
+
+def _greeter(function: str, queue: str) -> dict[str, Any]:
+    return {
+        "StartAt": "Greet",
+        "States": {
+            "Greet": {"Type": "Task", "Resource": function, "Next": "Tell"},
+            "Tell": {
+                "Type": "Task",
+                "Resource": "arn:aws:states:::sqs:sendMessage",
+                "Parameters": {"QueueUrl": queue, "MessageBody.$": "$"},
+                "End": True,
+            },
+        },
+    }
+
+
+def _awaited(connect: Connect, execution: str) -> dict[str, Any]:
+    machines = connect("stepfunctions")
+
+    def over() -> bool:
+        return bool(machines.describe_execution(executionArn=execution)["status"] != "RUNNING")
+
+    wait_until(over)
+    found: dict[str, Any] = machines.describe_execution(executionArn=execution)
+    return found
+
+
+def test_objects_of_any_size_and_name_pass(connect: Connect) -> None:
+    s3 = connect("s3")
+    s3.create_bucket(Bucket="large")
+    body = bytes(range(256)) * 4096 * 32
+    key = "a/b c/é+~%2F?&=.bin"
+    s3.upload_fileobj(io.BytesIO(body), "large", key)  # in parts
+    s3.put_object(Bucket="large", Key="whole", Body=body)
+    for name in (key, "whole"):
+        found = s3.get_object(Bucket="large", Key=name)
+        assert hashlib.sha256(body).digest() == hashlib.sha256(found["Body"].read()).digest()
+        assert len(body) == s3.head_object(Bucket="large", Key=name)["ContentLength"]
+    assert body[10:20] == s3.get_object(Bucket="large", Key=key, Range="bytes=10-19")["Body"].read()
+    link = s3.generate_presigned_url("get_object", Params={"Bucket": "large", "Key": "whole"})
+    with urllib.request.urlopen(link, timeout=60) as answer:  # noqa: S310 - the stack's own address
+        assert len(body) == len(answer.read())
+
+
+def test_what_a_task_wrote_is_at_the_address_too(up: Stack) -> None:
+    with urllib.request.urlopen(f"{up.endpoint}/_ecs/ready", timeout=20) as answer:  # noqa: S310
+        assert b"ok" == answer.read()

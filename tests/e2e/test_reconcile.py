@@ -1,0 +1,125 @@
+"""A reconciliation on the local stack: the summary of some days' flights, damaged, against the flights."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+import pytest
+
+from trueup.artifacts.store import place
+from trueup.local.flights import days
+from trueup.local.stack import Stack
+from trueup.local.stores import put_days
+from trueup.local.targets import FLIGHTS_BUCKET, SUMMARY_TABLE
+from trueup.model.ledger import Run
+from trueup.model.reconcile_report import ReconcileReport
+from trueup.model.states import Phase, RunStatus
+from trueup.reporting import Reports
+
+from .watching import ended, tasks_of
+
+pytestmark = pytest.mark.timeout(600)
+PARAMS = {"bucket": FLIGHTS_BUCKET, "table": SUMMARY_TABLE}
+FIRST, LAST = date(2013, 2, 1), date(2013, 2, 4)
+PREFIX = "2013-02-0"
+
+
+@pytest.fixture(scope="module")
+def summary(up: Stack) -> Stack:
+    """The stack with some days of flights in S3, and their summary as a backfill wrote it."""
+    put_days(up.client("s3"), FLIGHTS_BUCKET, ((day, data) for day, data in days() if FIRST <= day < LAST))
+    window = {"from": str(FIRST), "to": str(LAST)}
+    assert RunStatus.SUCCEEDED is worked(up, job="flights-summary", params=PARAMS, **window).status
+    return up
+
+
+def worked(up: Stack, **request: Any) -> Run:
+    """Start a run, and give it as it ended."""
+    made = up.invoke("start", {"requestId": f"e2e/{uuid.uuid4()}", "requester": "ann", **request})
+    return ended(up, made["runId"], 300)
+
+
+def reconciled(up: Stack, **params: Any) -> tuple[Run, ReconcileReport]:
+    """A reconciliation that ended, and its report."""
+    run = worked(up, job="flights-reconcile", params={**PARAMS, "prefix": PREFIX, **params})
+    report = Reports(up.ledger, up.artifacts).comparison(run.run_id)
+    assert report is not None
+    return run, report
+
+
+def items(up: Stack) -> Iterator[dict[str, Any]]:
+    """The table's items."""
+    for page in up.client("dynamodb").get_paginator("scan").paginate(TableName=SUMMARY_TABLE):
+        yield from page["Items"]
+
+
+def key_of(item: dict[str, Any]) -> dict[str, Any]:
+    """An item's key."""
+    return {name: item[name] for name in ("route", "date")}
+
+
+def told(up: Stack, report: ReconcileReport, phase: Phase) -> dict[tuple[str, ...], str]:
+    """What is said of each key, read from the objects that the report names."""
+    lines = [
+        json.loads(line)
+        for one in report.objects
+        if one.phase is phase
+        for line in up.artifacts.store.get(place(one.location)[1]).splitlines()
+    ]
+    assert len(lines) == len({tuple(line["key"]) for line in lines})
+    return {tuple(line["key"]): line["kind"] for line in lines}
+
+
+def test_what_a_backfill_wrote_is_clean(summary: Stack) -> None:
+    run, report = reconciled(summary)
+    assert (RunStatus.SUCCEEDED, "CLEAN") == (run.status, run.reason)
+    assert ("CLEAN", 3, 0) == (report.verdict, report.compared, report.confirmed)
+    assert len(list(items(summary))) == report.counts["matched"] > 50
+
+
+def test_damage_is_counted_exactly_by_class_and_confirmed(summary: Stack) -> None:
+    table = summary.client("dynamodb")
+    before = sorted(items(summary), key=lambda item: (item["route"]["S"], item["date"]["S"]))
+    wrong: dict[tuple[str, ...], str] = {}
+    for number, item in enumerate(before[::7]):
+        key = (item["route"]["S"], item["date"]["S"])
+        if number % 2:
+            table.delete_item(TableName=SUMMARY_TABLE, Key=key_of(item))
+            wrong[key] = "MISSING"
+        else:
+            table.put_item(TableName=SUMMARY_TABLE, Item={**item, "miles": {"N": "1"}})
+            wrong[key] = "MISMATCHED"
+    for route in ("AAA#XX", "ZZZ#XX"):
+        table.put_item(TableName=SUMMARY_TABLE, Item={"route": {"S": route}, "date": {"S": "2013-02-01"}})
+        wrong[route, "2013-02-01"] = "EXTRA"
+
+    run, report = reconciled(summary)
+
+    for item in before:
+        table.put_item(TableName=SUMMARY_TABLE, Item=item)
+    for route in ("AAA#XX", "ZZZ#XX"):
+        table.delete_item(TableName=SUMMARY_TABLE, Key={"route": {"S": route}, "date": {"S": "2013-02-01"}})
+    assert (RunStatus.SUCCEEDED, "DRIFT") == (run.status, report.verdict)
+    classes = Counter(wrong.values())
+    counted = {kind: report.counts[kind.lower()] for kind in ("MISSING", "EXTRA", "MISMATCHED")}
+    assert classes == counted
+    assert {("CONFIRMED", kind): number for kind, number in classes.items()} == {
+        (line.state, line.kind): line.findings for line in report.states
+    }
+    assert wrong == told(summary, report, Phase.COMPARE) == told(summary, report, Phase.CONFIRM)
+    assert [("miles", "other value", classes["MISMATCHED"])] == [
+        (line.name, line.reason, line.findings) for line in report.fields
+    ]
+    families = {task["taskDefinitionArn"].rpartition("/")[2] for task in tasks_of(summary, run.run_id)}
+    assert {"trueup-flights-reconcile-read:1"} == families
+
+
+def test_a_table_that_is_not_there_is_an_error_that_names_it(summary: Stack) -> None:
+    run, report = reconciled(summary, table="no-such-table")
+    assert (RunStatus.FAILED, "ERROR") == (run.status, report.verdict)
+    assert "DynamoDB table no-such-table, the target, cannot be read" in report.reasons[0]

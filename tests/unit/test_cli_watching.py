@@ -1,0 +1,52 @@
+"""A run that is followed: what is shown of its progress does not go back without a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trueup.cli.watching import follow
+
+
+def look(done: int, ended: int, *, phase: str = "apply", status: str = "RUNNING") -> dict[str, Any]:
+    """A look at a run of 10 partitions, as the API gives it."""
+    share = {"done": done, "total": 10, "share": done / 10}
+    return {
+        "run": {"status": status, "reason": None},
+        "phase": phase,
+        "partitions": share,
+        "work": share,
+        "byState": {"ACCEPTED": ended, "FAILED": 0},
+        "eta": {"seconds": None},
+    }
+
+
+class Looks:
+    """The API, which answers with one look after the other."""
+
+    def __init__(self, *looks: dict[str, Any]) -> None:
+        self._looks = iter(looks)
+
+    def get(self, path: str) -> dict[str, Any]:
+        """The next one."""
+        return next(self._looks)
+
+
+def followed(capsys: pytest.CaptureFixture[str], *looks: dict[str, Any]) -> list[int]:
+    """How many partitions each line said were done."""
+    follow(Looks(*looks, look(10, 10, status="SUCCEEDED")), "run-1", 0, quiet=False)  # type: ignore[arg-type]
+    return [int(line.split()[1]) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_what_tasks_reported_stays_done_until_it_is_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    reported, proved, judged = look(6, 2), look(2, 2), look(6, 6)
+    assert [6, 7, 10] == followed(capsys, reported, proved, judged, look(7, 6))
+
+
+def test_partitions_that_are_worked_again_take_it_back(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [8, 5, 10] == followed(capsys, look(8, 8), look(5, 5))
+
+
+def test_a_new_phase_begins_at_its_own_beginning(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [9, 0, 10] == followed(capsys, look(9, 9, phase="rehearse"), look(0, 0), look(0, 0))
