@@ -305,7 +305,7 @@ def test_without_an_address_or_credentials_it_says_what_to_set(
 
 
 ELSEWHERE = {"demo", "up", "new", "validate", "estimate", "approve", "reject"}
-"""Tests of `make e2e` have the first two, test_cli_gates the last two; the others run below, without an API."""
+"""Tests of `make e2e` have the first two, test_cli_gates the last two, the others are run below."""
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - ELSEWHERE))
