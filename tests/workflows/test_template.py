@@ -194,11 +194,11 @@ def test_every_permission_names_its_action_and_its_resource() -> None:
 
 # An ARN that stands for many things, by how it ends, with the reason why it cannot name one.
 ENDINGS = {
-    r":execution:\$\{AWS::StackName\}-(backfill|partitions)(/Slices)?:\*": "named after its run",
+    r":execution:\$\{AWS::StackName\}-(backfill|partitions|reconcile)(/Slices)?:\*": "named after its run",
     r":task-definition/\$\{AWS::StackName\}-[a-z-]+:\*": "a run goes on with the revision of its plan",
     r":task/\$\{Cluster\}/\*": "ECS names the tasks",
     r":::\$\{FlightsBucket\}/flights/\*": "a sample's input is a folder",
-    r"\$\{Bucket.Arn\}/runs/\*(/report\.(json|html))?": "a run's objects are under its name",
+    r"\$\{Bucket.Arn\}/runs/\*(/(report|comparison)\.(json|html))?": "a run's objects are under its name",
 }
 
 
@@ -326,7 +326,8 @@ def test_the_api_may_do_what_its_verbs_do() -> None:
         "states:SendTaskSuccess",
     } == actions
     written = [resource for _, action, resource in permissions("ApiRole") if action == "s3:PutObject"]
-    assert all(resource["Fn::Sub"].startswith("${Bucket.Arn}/runs/*/report.") for resource in written)
+    reports = ("${Bucket.Arn}/runs/*/report.", "${Bucket.Arn}/runs/*/comparison.")
+    assert all(resource["Fn::Sub"].startswith(reports) for resource in written)
 
 
 def test_logs_are_kept_for_a_while_and_the_ledger_can_be_put_back() -> None:
