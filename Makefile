@@ -7,9 +7,10 @@ READY := .venv/.ready
 LAYER ?= build/layer
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test machines lint bench e2e layer lock clean
+.PHONY: help setup demo up test machines lint bench e2e layer lock clean
 
 help:
+	@echo "make setup  what the others need first, in .venv"
 	@echo "make demo   a year of real flights backfilled twice, with tasks killed on the way"
 	@echo "make up     the local stack, until Ctrl-C"
 	@echo "make test   lint, then all tests but the end-to-end ones"
@@ -20,6 +21,8 @@ help:
 	@echo "make layer  build/layer for AWS: what the functions need"
 	@echo "make lock   write requirements/*.lock from pyproject.toml"
 	@echo "make clean  remove .venv and everything built"
+
+setup: $(READY)
 
 demo: $(READY)
 	$(BIN)/trueup demo

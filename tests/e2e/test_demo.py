@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -11,9 +13,11 @@ from typing import Any, get_args
 import psutil
 import pytest
 
+from trueup.cli import demo as command
 from trueup.local.demo import DEADLY, days_before, run_demo
 from trueup.local.demo_faults import EVERYTHING
 from trueup.local.faults import Fault
+from trueup.model.report import Report
 
 from .watching import TRUEUP, begin, nothing_is_left
 
@@ -37,25 +41,34 @@ def check(job: dict[str, Any], partitions: int, records: int, more_tasks: int = 
     assert 0 < job["transitions"] <= 8 * job["launches"] + 40
     # The run's own execution, its fan-outs, and a child for each slice.
     assert job["executions"] > 2
+    page = Path(job["report"])
+    assert job["runId"] in page.read_text(encoding="utf-8")
+    report = Report.model_validate_json(page.with_suffix(".json").read_text(encoding="utf-8"))
+    assert (job["runId"], records, partitions) == (report.run_id, report.records.read, report.partitions)
 
 
 @pytest.mark.timeout(1200)
-def test_the_demo_accounts_for_a_year_of_flights() -> None:
-    done = subprocess.run([str(TRUEUP), "demo", "--json"], capture_output=True, text=True, check=False)
+def test_the_demo_accounts_for_a_year_of_flights(tmp_path: Path) -> None:
+    """The example of its help, with the figures as JSON."""
+    program, *example = shlex.split(command.EXAMPLE)
+    assert "trueup" == program
+    demo = [str(TRUEUP), *example, "--json", "--reports", str(tmp_path / "reports")]
+    done = subprocess.run(demo, capture_output=True, text=True, check=False)
 
     assert 0 == done.returncode, done.stderr
     figures = json.loads(done.stdout.splitlines()[-1])
     assert "SUCCEEDED" == figures["status"]
+    assert 3 == len(figures["next"])
     for job in figures["jobs"].values():
         check(job, partitions=365, records=FLIGHTS)
-        assert job["runId"]
+        assert tmp_path / "reports" == Path(job["report"]).parent
     assert FLIGHTS == figures["jobs"]["flights-rows"]["records"]["produced"]
 
 
 @pytest.mark.timeout(300)
-def test_whatever_goes_wrong_in_a_few_weeks_every_record_is_right() -> None:
+def test_whatever_goes_wrong_in_a_few_weeks_every_record_is_right(tmp_path: Path) -> None:
     notes: list[str] = []
-    figures = run_demo(seed=7, note=notes.append, end=FEW_WEEKS, faults=EVERYTHING)
+    figures = run_demo(seed=7, note=notes.append, reports=tmp_path, end=FEW_WEEKS, faults=EVERYTHING)
     flights = sum(data.count(b"\n") - 1 for _, data in days_before(FEW_WEEKS))
     assert ["flights-summary", "flights-rows"] == list(figures["jobs"]), notes
     assert "SUCCEEDED" == figures["status"], notes
@@ -74,8 +87,10 @@ def test_whatever_goes_wrong_in_a_few_weeks_every_record_is_right() -> None:
 def test_a_sink_that_is_dead_is_named_with_the_partitions_that_it_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with begin("demo") as demo:
+    reports = tmp_path / "reports"
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "left"))
+    (tmp_path / "left").mkdir()
+    with begin("demo", "--reports", str(reports)) as demo:
         assert demo.stdout is not None
         said = []
         for line in demo.stdout:
@@ -87,8 +102,11 @@ def test_a_sink_that_is_dead_is_named_with_the_partitions_that_it_cost(
     assert "ABORTED, abort rule consecutiveFailures" in text
     assert "is STUCK: NoProgress" in text
     assert "PostgreSQL did not answer" in text
-    assert "NO" in said[-2]
-    assert nothing_is_left(tmp_path)
+    assert re.search(r"table equals an independent count .* NO", text)
+    pages = sorted(str(page) for page in reports.glob("flights-*.html"))
+    assert pages == sorted(line.strip() for line in said if line.endswith(".html\n"))
+    assert ["flights-rows", "flights-summary"] == [Path(page).name.partition("-2")[0] for page in pages]
+    assert nothing_is_left(tmp_path / "left")
 
 
 def kill_postgres(parent: int) -> None:
@@ -109,7 +127,8 @@ def test_a_demo_that_is_stopped_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with begin("demo") as demo:
+    reports = tmp_path.with_name(f"{tmp_path.name}-reports")
+    with begin("demo", "--reports", str(reports)) as demo:
         assert demo.stdout is not None
         assert any("killed launch" in line for line in demo.stdout)
         demo.send_signal(number)

@@ -16,11 +16,9 @@ from typing import Any
 import pytest
 
 from trueup.cli import main
-from trueup.local.flights import days
+from trueup.handling.api.routes import ROUTES, Route
 from trueup.local.people import keys_of, local_user
 from trueup.local.stack import Stack
-from trueup.local.stores import put_days
-from trueup.local.targets import FLIGHTS_BUCKET
 from trueup.model.report import Report
 
 from .watching import tasks_of, wait_until
@@ -130,21 +128,21 @@ def test_people_of_a_stack_keep_their_keys(up: Stack) -> None:
     ]
 
 
-def test_the_commands_of_the_readme_work(up: Stack, as_ann: None, capsys: pytest.CaptureFixture[str]) -> None:
-    put_days(up.client("s3"), FLIGHTS_BUCKET, days())
-    section = (ROOT / "README.md").read_text().partition("## Start it, watch it, sign for it\n")[2]
-    commands = section.split("```")[1].replace("\\\n", " ").strip().splitlines()
-    assert 3 == len(commands)
-    for command in commands:
-        program, *arguments = command.split()
-        assert ".venv/bin/trueup" == program
-        assert 0 == main(arguments), capsys.readouterr()
-    assert "SUCCEEDED: 31 of 31 partitions" in capsys.readouterr().out
-
-
-def test_a_call_that_nobody_signed_is_refused(up: Stack) -> None:
-    with pytest.raises(urllib.error.HTTPError, match="403"):
-        urllib.request.urlopen(f"{up.api}/jobs")  # noqa: S310 - the stack's own address
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+@pytest.mark.parametrize(
+    "signature", [None, "AWS4-HMAC-SHA256 Credential=nobody/20260101/us-east-1/execute-api"]
+)
+def test_a_call_that_nobody_signed_is_refused_as_the_document_says(
+    up: Stack, route: Route, signature: str | None
+) -> None:
+    headers = {"Authorization": signature} if signature else {}
+    url = f"{up.api}{route.path.replace('{runId}', 'x')}"
+    body = b"{}" if route.body else None
+    call = urllib.request.Request(url, body, headers, method=route.method)  # noqa: S310 - the stack's own address
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(call)  # noqa: S310 - the same
+    assert (403, "application/json") == (refused.value.code, refused.value.headers.get_content_type())
+    assert ["message"] == list(json.loads(refused.value.read()))
 
 
 # The report in a browser

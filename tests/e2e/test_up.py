@@ -16,10 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from .watching import begin, nothing_is_left, started_by
+from trueup.cli import demo
+from trueup.cli import up as command
+
+from .following import follower
+from .watching import TRUEUP, begin, nothing_is_left, started_by
 
 pytestmark = pytest.mark.timeout(300)
 
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 SEEDS = int(os.environ.get("SEEDS", "3"))
 
 LOOK = """
@@ -96,3 +101,18 @@ def test_its_lines_point_every_tool_at_the_stack(tmp_path: Path) -> None:
         )
         up.send_signal(signal.SIGINT)
     assert ["trueup-backfill trueup-partitions", "SECRET_DSN", "trueup-start"] == found.stdout.splitlines()
+
+
+def test_the_readme_and_the_demo_say_how_to_go_on_and_it_works_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And with it the example of `trueup up`, which the first of the commands is."""
+    monkeypatch.setattr(sys, "argv", [".venv/bin/trueup"])
+    (tmp_path / ".venv").symlink_to(TRUEUP.parents[1])
+    section = README.partition("## Start it, watch it, sign for it\n")[2].partition("\n## ")[0]
+    shown = section.replace("\\\n    ", "")
+    assert [] == [line for line in demo.going_on() if f"\n{line}\n" not in shown]
+    assert demo.going_on()[0].startswith(f".venv/bin/{command.EXAMPLE} >")
+    with follower(tmp_path, tmp_path) as somebody:
+        somebody.follow(section)
+    assert "SUCCEEDED: 31 of 31 partitions" in somebody.said[-1]

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
+from trueup.errors import RequestError
 from trueup.handling.api import Api, Services
 from trueup.handling.api.openapi import FILE
 from trueup.handling.api.routes import ROUTES
@@ -31,6 +32,8 @@ class FakeLogs:
     def lines(
         self, stream: str, *, limit: int, after: str | None
     ) -> tuple[list[tuple[datetime, str]], str | None]:
+        if after is not None and not after.isdecimal():
+            raise RequestError("it is no token of this log.", remedy="Give `next` unchanged.", field="after")
         start = int(after or 0)
         said = [f"{stream} began", f"{stream} ended"][start : start + limit]
         at = datetime(2026, 1, 1, tzinfo=UTC)

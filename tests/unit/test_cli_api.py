@@ -14,7 +14,7 @@ import pytest
 
 from trueup import Reject
 from trueup.cli import COMMANDS, main, reference
-from trueup.cli.output import duration
+from trueup.cli.output import duration, program
 from trueup.model.states import RunStatus
 
 from .api_cases import api_of
@@ -118,7 +118,7 @@ def test_a_run_is_started_and_who_started_it_is_who_signed(
     be(monkeypatch, "AKIABOB")
     out = told(capsys, "start", "numbers", *DAYS, "--param", "depth=3", "--comment", "the fives")
     run_id = out.splitlines()[0]
-    assert f"Follow it with: trueup status {run_id} --watch" in out
+    assert f"Follow it with: {program()} status {run_id} --watch" in out
     run = stage.world.run(run_id)
     assert ("arn:aws:iam::123456789012:user/bob", {"depth": 3}) == (run.requester, run.params)
     assert "the fives" == next(stage.world.ledger.audit.of(run_id)).why
@@ -268,6 +268,7 @@ def test_keys_come_from_a_file(stage: Stage, capsys: pytest.CaptureFixture[str],
         (["start", "numbers", *DAYS, "--param", "depth=deep"], 2, "params.depth"),
         (["start", "numbers", "--keys", "@none.txt"], 2, "--keys: none.txt cannot be read"),
         (["partitions", "nothing"], 2, "There is no run nothing."),
+        (["partitions", ""], 2, "RUN is empty. Give a run's id"),
         (["jobs", "--api", "ftp://x"], 2, "ftp://x is no address of an API."),
         (["jobs", "--api", "http://127.0.0.1:9"], 1, "http://127.0.0.1:9 does not answer: "),
     ],

@@ -139,15 +139,17 @@ def test_a_large_body_goes_there_and_back(chunked: bool) -> None:
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         assert chunked == (b"transfer-encoding: chunked" in head.lower())
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        left = size
+        # The whole of it first: the caller reads nothing before it has sent everything.
+        pieces, left = [], size
         while left > 0:
             if chunked:
-                piece = await reader.readexactly(int(await reader.readline(), 16))
+                pieces.append(await reader.readexactly(int(await reader.readline(), 16)))
                 await reader.readexactly(2)
             else:
-                piece = await reader.read(min(left, 100_000))
-            left -= len(piece)
+                pieces.append(await reader.read(min(left, 100_000)))
+            left -= len(pieces[-1])
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for piece in pieces:
             writer.write(b"%x\r\n" % len(piece) + piece + b"\r\n")
             await writer.drain()
         writer.write(b"0\r\n\r\n")

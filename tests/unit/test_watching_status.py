@@ -171,6 +171,32 @@ def test_the_time_left_is_the_work_left_at_the_pace_so_far() -> None:
     assert eta.basis.startswith("1.46 task seconds for a second of estimated work, measured over 6 of 10")
 
 
+def test_between_two_heartbeats_the_time_left_runs_down_and_nothing_else_changes() -> None:
+    here = standing()
+    later = replace(here, now=here.now + timedelta(seconds=8), task_seconds=here.task_seconds + 8)
+    assert (51, 43) == (here.eta().seconds, later.eta().seconds)
+    assert here.pace == later.pace
+
+
+def test_what_a_task_reported_is_done_also_when_it_is_gone_and_nobody_judged_it_yet() -> None:
+    here = standing()
+    (task,) = here.tasks
+    reporting = replace(here, tasks=[task.model_copy(update={"reported": 3, "work_reported": 30.0})], held={})
+    gone = here.counts.model_copy(update={"reported": 3, "reported_work": 30_000})
+    judging = replace(here, counts=gone, tasks=[], held={})
+    assert (9, 90.0) == (reporting.done, reporting.work_done) == (judging.done, judging.work_done)
+    # It died between two heartbeats: more was judged than it had said.
+    less = replace(here, counts=here.counts.model_copy(update={"reported": -1}), tasks=[], held={})
+    assert 6 == less.done
+
+
+def test_all_that_is_worked_and_not_judged_yet_is_no_end() -> None:
+    here = standing()
+    all_of_it = here.counts.model_copy(update={"reported": 4, "reported_work": 40_000})
+    eta = replace(here, counts=all_of_it, tasks=[], held={}).eta()
+    assert (None, "all is worked, and what was reported is being accepted") == (eta.seconds, eta.basis)
+
+
 @pytest.mark.parametrize(("seconds", "said"), [(0, None), (50, None), (90, "slow: 95 s at item=a")])
 def test_a_partition_that_takes_much_longer_than_expected_is_told(seconds: int, said: str | None) -> None:
     here = standing()

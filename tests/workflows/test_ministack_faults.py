@@ -55,4 +55,4 @@ def history(endpoint: Endpoint, name: str, fault: Fault) -> History:
 
 
 def test_the_faults_name_cases_that_there_are() -> None:
-    assert {case for fault in FAULTS for case in fault.cases} <= {str(case) for case in CASES}
+    assert {case for fault in FAULTS for case in fault.cases} <= {case.name for case in CASES}

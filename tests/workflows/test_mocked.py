@@ -40,7 +40,7 @@ def play(sfn: Endpoint, case: Case) -> Any:
 EVERYWHERE = [
     pytest.param(*endpoint.values, case, marks=endpoint.marks, id=f"{endpoint.values[0]}-{case}")
     for case in CASES
-    for endpoint in endpoints(ATTEMPTS if str(case) in ATTEMPTS.cases else None)
+    for endpoint in endpoints(ATTEMPTS if case.name in ATTEMPTS.cases else None)
 ]
 looks_at_calls = pytest.mark.parametrize("sfn", endpoints(PARAMETERS), indirect=True)
 

@@ -194,11 +194,11 @@ def test_every_permission_names_its_action_and_its_resource() -> None:
 
 # An ARN that stands for many things, by how it ends, with the reason why it cannot name one.
 ENDINGS = {
-    r":execution:\$\{AWS::StackName\}-(backfill|partitions|reconcile)(/Slices)?:\*": "named after its run",
+    r":execution:\$\{AWS::StackName\}-(backfill|reconcile|partitions)(/Slices)?:\*": "named after its run",
     r":task-definition/\$\{AWS::StackName\}-[a-z-]+:\*": "a run goes on with the revision of its plan",
     r":task/\$\{Cluster\}/\*": "ECS names the tasks",
     r":::\$\{FlightsBucket\}/flights/\*": "a sample's input is a folder",
-    r"\$\{Bucket.Arn\}/runs/\*(/(report|comparison)\.(json|html))?": "a run's objects are under its name",
+    r"\$\{Bucket.Arn\}/runs/\*(/report\.(json|html)|/comparison\.json)?": "objects are under their run",
 }
 
 

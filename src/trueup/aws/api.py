@@ -29,13 +29,6 @@ class Reply:
     kind: str
     body: bytes
 
-    def document(self) -> Any:
-        """The body as JSON; None where it is none."""
-        try:
-            return json.loads(self.body)
-        except ValueError:
-            return None
-
 
 class SignedApi:
     """The API at an address. `keys` are access key id and secret of another caller than the environment's."""

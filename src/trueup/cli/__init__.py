@@ -28,7 +28,7 @@ from trueup.cli import (
     validate,
 )
 from trueup.cli.exits import DONE, FAILED, INTERRUPTED, of_error
-from trueup.errors import TrueupError
+from trueup.errors import TrueupError, UsageError
 
 app = typer.Typer(
     name="trueup",
@@ -87,8 +87,10 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and answer its exit code. Tracebacks are shown with TRUEUP_DEBUG=1 only."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        app(args=None if arguments is None else list(arguments), prog_name="trueup")
+        _check_text(words)
+        app(args=words, prog_name="trueup")
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else DONE
     except KeyboardInterrupt:
@@ -98,6 +100,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         return _say(_unexpected(error), FAILED)
     return DONE
+
+
+def _check_text(words: list[str]) -> None:
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:  # Bytes that are no text reach us as half of a surrogate pair.
+            raise UsageError(f"{word!r} is not text in UTF-8.", remedy="Write it in UTF-8.") from error
 
 
 def _say(message: str, code: int) -> int:

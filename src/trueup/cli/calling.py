@@ -75,10 +75,33 @@ class Client:
 
     def _document(self, method: str, path: str, query: dict[str, Any], body: Any = None) -> Any:
         asked = {name: str(value) for name, value in query.items() if value is not None}
-        document = _checked(self._api.call(method, path, asked, body)).document()
+        document = _object(_checked(self._api.call(method, path, asked, body)))
         if document is None:
-            raise TrueupError("The API answered something that is no JSON.", remedy="Check TRUEUP_API.")
+            raise _strange("no JSON object")
         return document
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that came from whatever is at the address: what it lacks is told as that."""
+
+    def __missing__(self, name: str) -> Any:
+        raise _strange(f"something without {name!r}")
+
+
+def _object(reply: Reply) -> _Object | None:
+    import json
+
+    try:
+        found = json.loads(reply.body, object_hook=_Object)
+    except ValueError:
+        return None
+    return found if isinstance(found, _Object) else None
+
+
+def _strange(what: str) -> TrueupError:
+    return TrueupError(
+        f"The API answered {what}.", remedy=f"Check {VARIABLE}: it may be somebody else's address."
+    )
 
 
 def client(address: str | None, person: str | None = None) -> Client:
@@ -93,9 +116,11 @@ def _keys(person: str, address: str) -> tuple[str, str]:
 
 
 def run_path(run: str, *rest: str) -> str:
-    """The path of a run, or of something of it."""
+    """The path of a run, or of something of it. Raises UsageError where no run is named."""
     from urllib.parse import quote
 
+    if not run:
+        raise UsageError("RUN is empty.", remedy="Give a run's id; `trueup status` lists them.")
     return "/".join(["/runs", quote(run, safe=""), *rest])
 
 
@@ -103,8 +128,8 @@ def _checked(reply: Reply) -> Reply:
     """The reply, if it is a good one. Raises what its problem says."""
     if reply.status < _WRONG:
         return reply
-    problem = reply.document()
-    if not isinstance(problem, dict) or "detail" not in problem:
+    problem = _object(reply)
+    if problem is None or not {"detail", "remedy"} <= problem.keys():
         raise TrueupError(
             f"The API answered {reply.status}: {reply.body.decode(errors='replace')[:200]}.",
             remedy="Check TRUEUP_API, and that your role may call it (execute-api:Invoke).",

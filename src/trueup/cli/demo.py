@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from trueup.cli.exits import DONE, FAILED
-from trueup.cli.output import Json, print_json, print_table, say
+from trueup.cli.output import Json, print_json, print_table, program, say
 from trueup.cli.signals import leave_on_sigterm
 
 RECORDS = ("read", "used", "skipped", "rejected", "produced", "written", "unchanged", "refused", "replayed")
@@ -21,6 +22,7 @@ FIGURES = {
 }
 
 EXAMPLE = "trueup demo"
+REPORTS = Path(".trueup", "demo")
 
 
 def command(
@@ -31,23 +33,27 @@ def command(
     faults: Annotated[
         bool, typer.Option("--faults", help="Let every kind of fault strike, not only the death of tasks.")
     ] = False,
+    reports: Annotated[Path, typer.Option(help="The folder for the reports of both runs.")] = REPORTS,
 ) -> None:
     """Backfill a year of real flights twice, with tasks killed on the way, and account for every record.
 
-    Starts the local stack as `trueup up` does, has its machines do both jobs, and leaves nothing behind.
+    Starts the local stack as `trueup up` does, has its machines do both jobs, and leaves nothing behind but
+    the reports of both runs. Ends by saying where these are, and how to go on.
     """
     from trueup.local.demo import run_demo
     from trueup.local.demo_faults import DEATHS, EVERYTHING
 
     leave_on_sigterm()
     chosen = EVERYTHING if faults else DEATHS
-    figures = run_demo(seed=seed, note=lambda line: say(line, aside=as_json), faults=chosen)
+    figures = run_demo(seed=seed, note=lambda line: say(line, aside=as_json), reports=reports, faults=chosen)
+    figures["next"] = going_on()
     if as_json:
         print_json(figures)
     else:
         _show(figures)
         if faults:
             _show_faults(figures["faults"])
+        _show_what_is_next(figures)
     raise typer.Exit(DONE if figures["status"] == "SUCCEEDED" else FAILED)
 
 
@@ -76,3 +82,25 @@ def _show_faults(told: dict[str, Any]) -> None:
         for fault in told["faults"]
     ]
     print_table(["fault", "struck", "as given"], rows, right=["struck"])
+
+
+def going_on() -> list[str]:
+    """Commands for a stack of one's own: the first one stays, the others are for a second shell."""
+    window = "--from 2013-01-01 --to 2013-02-01 --param bucket=flights --param table=flights-summary"
+    return [
+        f"{program()} up --flights > stack.env",
+        ". ./stack.env",
+        f"{program()} start flights-summary {window} --wait",
+    ]
+
+
+def _show_what_is_next(figures: dict[str, Any]) -> None:
+    up, *others = figures["next"]
+    print("The reports of both runs, pages for a browser:")
+    for job in figures["jobs"].values():
+        print(f"  {job['report']}")
+    print("Go on with a stack of your own, which stays until Ctrl-C:")
+    print(f"  {up}")
+    print("and once it says that it is up, start a run from a second shell in this folder:")
+    for command in others:
+        print(f"  {command}")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +20,16 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document inst
 def say(line: str, *, aside: bool = False) -> None:
     """Print a line at once and whole, from any thread; `aside` on standard error."""
     print(f"{line}\n", end="", file=sys.stderr if aside else sys.stdout, flush=True)
+
+
+def program() -> str:
+    """How the command line was called, so that commands which it tells to run can be run as they stand."""
+    called = Path(sys.argv[0])
+    if called.name != "trueup":
+        return f"{shlex.quote(sys.executable)} -m trueup.cli"
+    found = shutil.which("trueup")
+    is_found = found is not None and called.exists() and Path(found).samefile(called)
+    return "trueup" if is_found else shlex.quote(str(called))
 
 
 def print_json(document: Any) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from trueup.cli.calling import Address, Client, Person, client
 from trueup.cli.options import End, Keys, Param, Start, read_keys, typed_params
-from trueup.cli.output import Json, print_json
+from trueup.cli.output import Json, print_json, program
 from trueup.cli.watching import EVERY, Every, follow, leave_with
 from trueup.errors import UsageError
 
@@ -78,7 +78,7 @@ def _tell(started: dict[str, Any], *, json: bool, wait: bool) -> None:
         return
     print(started["runId"])
     if not wait:
-        print(f"Follow it with: trueup status {started['runId']} --watch")
+        print(f"Follow it with: {program()} status {started['runId']} --watch")
 
 
 def _params(there: Client, job: str, options: list[str]) -> dict[str, Any] | None:

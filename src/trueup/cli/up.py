@@ -25,16 +25,24 @@ def command(
     aws: Annotated[
         str | None, typer.Option(metavar="URL", help="An emulator of your own in place of MiniStack.")
     ] = None,
+    containers: Annotated[
+        bool,
+        typer.Option(help="Run tasks as containers of the engine that DOCKER_HOST names, not as processes."),
+    ] = False,
     faults: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What shall go wrong: see docs/faults.md.")
     ] = None,
     flights: Annotated[bool, typer.Option(help="Put the year of flights of the demo into S3.")] = False,
+    jobs: Annotated[
+        Path,
+        typer.Option(exists=True, file_okay=False, help="A folder with containers/*/job.yaml of your own."),
+    ] = Path(),
 ) -> None:
     """Start the local stack, say where it is, and keep it up until Ctrl-C.
 
     Deploys template.yaml to MiniStack, with PostgreSQL, ECS and Step Functions beside it. Standard output are
     lines for a shell; what happens is told on standard error. Everything goes with the command, and the
-    command with any of it.
+    command with any of it. Jobs of the current folder are deployed too.
     """
     from trueup.local.faults import FaultPlan, read_plan
     from trueup.local.flights import days
@@ -44,7 +52,8 @@ def command(
 
     leave_on_sigterm()
     plan = read_plan(faults) if faults else FaultPlan()
-    with stack(Options(aws=aws, faults=plan), note=partial(say, aside=True)) as up:
+    options = Options(aws=aws, containers=containers, faults=plan, jobs=jobs)
+    with stack(options, note=partial(say, aside=True)) as up:
         if flights:
             say(f"{put_days(up.client('s3'), FLIGHTS_BUCKET, days())} days of flights are in S3.", aside=True)
         if as_json:

@@ -12,6 +12,7 @@ from trueup.gating import Gating
 from trueup.handling.close import Closing
 from trueup.handling.start import start_execution
 from trueup.ledger import Ledger
+from trueup.logs import about
 from trueup.model.states import RunStatus
 from trueup.platform import OVER, Machines
 from trueup.settling import Settlement
@@ -38,11 +39,12 @@ class Sweeping:
         did: dict[str, str] = {}
         failed: dict[str, str] = {}
         for run_id in self.ledger.runs.unsettled():
-            try:
-                did[run_id] = self._look_after(run_id)
-            except TrueupError as error:
-                log.warning("run %s: %s", run_id, error)
-                failed[run_id] = str(error)
+            with about(run=run_id):
+                try:
+                    did[run_id] = self._look_after(run_id)
+                except TrueupError as error:
+                    log.warning("not looked after: %s", error)
+                    failed[run_id] = str(error)
         return {"did": did, "failed": failed}
 
     def _look_after(self, run_id: str) -> str:

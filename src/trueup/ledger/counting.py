@@ -3,6 +3,9 @@
 They are moved in the transactions that move the partitions.
 
 A counter item has one attribute per figure, `<phase>.<state>.<figure>`, and the seconds of tasks.
+`<phase>.reported.<figure>` is what tasks that are gone said to have reported, less what was judged of that:
+so progress does not fall back between the end of a task and the judgement of its partitions. It is what
+heartbeats said, and so about right; nothing is decided by it.
 Eight such items share the load; each may hold a negative part of a positive sum, since a retry subtracts from
 the shard of its own transaction.
 """
@@ -16,10 +19,11 @@ from typing import Any
 from trueup.ledger import keys
 from trueup.ledger.table import Item, Write
 from trueup.model.counters import COUNTERS, Counters
-from trueup.model.ledger import Counts, PartitionItem, Tally
+from trueup.model.ledger import Counts, PartitionItem, Tally, TaskItem
 from trueup.model.states import END_STATES, PartitionStatus, Phase
 
 _TASK_SECONDS = "taskSeconds"
+_REPORTED = "reported"
 _FAILED = "failed"
 
 
@@ -31,14 +35,21 @@ def count(run_id: str, phase: Phase, moves: Sequence[tuple[PartitionItem, Partit
             if status in END_STATES:
                 for name, amount in _figures(item).items():
                     adds[f"{phase.value}.{status.value}.{name}"] += sign * amount
+        if item.status is PartitionStatus.REPORTED:
+            adds[f"{phase.value}.{_REPORTED}.partitions"] -= 1
+            adds[f"{phase.value}.{_REPORTED}.work"] -= item.work
     moved = {name: amount for name, amount in adds.items() if amount}
     shard = keys.shard(moves[0][0].partition_id)
     return [Write(keys.count(run_id, shard), adds=moved)] if moved else []
 
 
-def count_seconds(run_id: str, launch: int, seconds: int) -> Write:
-    """The write that adds a task's time to one of the counter items."""
-    return Write(keys.count(run_id, launch % keys.SHARDS), adds={_TASK_SECONDS: seconds})
+def count_task(run_id: str, task: TaskItem, seconds: int) -> Write:
+    """The write that adds a task's time, and what it said to have reported, to one of the counter items."""
+    adds = {_TASK_SECONDS: seconds}
+    if task.reported:
+        adds[f"{task.phase.value}.{_REPORTED}.partitions"] = task.reported
+        adds[f"{task.phase.value}.{_REPORTED}.work"] = round(task.work_reported * 1000)
+    return Write(keys.count(run_id, task.launch % keys.SHARDS), adds=adds)
 
 
 def follow(run_id: str, moves: Sequence[tuple[PartitionItem, PartitionStatus]]) -> Write:
@@ -63,16 +74,23 @@ def row_of(item: Item | None) -> int:
 def tally(shards: Sequence[Item], phase: Phase | None) -> Counts:
     """The sum over the counter items, of one phase or of all."""
     sums: dict[PartitionStatus, Counter[str]] = {}
+    reported: Counter[str] = Counter()
     for shard in shards:
         for attribute, amount in shard.items():
             if attribute == _TASK_SECONDS:
                 continue
             of_phase, status, name = attribute.split(".")
-            if phase is None or of_phase == phase.value:
+            if phase is not None and of_phase != phase.value:
+                continue
+            if status == _REPORTED:
+                reported[name] += amount
+            else:
                 sums.setdefault(PartitionStatus(status), Counter())[name] += amount
     return Counts(
         by_state={status: _tally(figures) for status, figures in sums.items() if any(figures.values())},
         task_seconds=sum(shard.get(_TASK_SECONDS, 0) for shard in shards),
+        reported=reported["partitions"],
+        reported_work=reported["work"],
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from trueup.clock import Clock
 from trueup.errors import LaunchTaken, LostOwnership
 from trueup.ledger import keys
-from trueup.ledger.counting import count_seconds
+from trueup.ledger.counting import count_task
 from trueup.ledger.partitions import instant
 from trueup.ledger.runs import closed, open_clauses
 from trueup.ledger.table import Clause, ConditionFailed, Item, Table, TransactionFailed, Write
@@ -115,7 +115,7 @@ class Tasks:
             self._table.transact(
                 [
                     Write(key, delete=True, clauses=(clause,)),
-                    count_seconds(run_id, task.launch, lived),
+                    count_task(run_id, task, lived),
                     Write(keys.ended(run_id, task.launch), sets=_life(task, self._clock)),
                 ]
             )

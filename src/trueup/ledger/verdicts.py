@@ -119,7 +119,7 @@ class Verdicts:
     def counts_by_phase(self, run_id: str) -> dict[Phase, Counts]:
         """The same for every phase in which something ended, by one read of the 8 items."""
         shards = list(self._table.get_many([keys.count(run_id, n) for n in range(keys.SHARDS)]).values())
-        return {phase: found for phase in Phase if (found := tally(shards, phase)).by_state}
+        return {phase: found for phase in Phase if (found := tally(shards, phase)).is_begun}
 
     def retry(self, run_id: str, phase: Phase, partition_ids: Sequence[str], *, who: str, why: str) -> None:
         """Make refused, failed, stuck and rejected partitions PENDING again.

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
-from trueup.errors import LocalStackError, TrueupError
+from trueup.errors import LocalStackError, TrueupError, UsageError
 from trueup.local.bill import bill_of
 from trueup.local.demo_faults import DEATHS
 from trueup.local.expected import check_rows, check_summary
@@ -22,6 +23,7 @@ from trueup.local.targets import FLIGHTS_BUCKET, ROWS_TABLE, SUMMARY_TABLE
 from trueup.model.counters import COUNTERS
 from trueup.model.ledger import PartitionItem, Run
 from trueup.model.states import RUN_ENDS, PartitionStatus, Phase, RunStatus
+from trueup.reporting import Reports
 
 PARAMS = {
     "flights-summary": {"bucket": FLIGHTS_BUCKET, "table": SUMMARY_TABLE},
@@ -39,14 +41,18 @@ Note = Callable[[str], None]
 
 
 def run_demo(
-    *, seed: int | None, note: Note, end: str = END, faults: Sequence[Fault] = DEATHS
+    *, seed: int | None, note: Note, reports: Path, end: str = END, faults: Sequence[Fault] = DEATHS
 ) -> dict[str, Any]:
     """Start the stack, run both jobs, compare both tables, and give the figures as a JSON document.
 
     The window begins with 2013 and ends before `end`. `faults` strike by the seed: any, where none is given.
+    What the stack kept goes with it, but for the runs' reports: they are put into a folder, which is made
+    where there is none.
     `status` is SUCCEEDED where every partition was accepted and both tables equal an independent aggregate.
-    Raises LocalStackError where the stack does not come up, or a run reaches no end.
+    Raises LocalStackError where the stack does not come up, or a run reaches no end; UsageError where the
+    folder cannot be made.
     """
+    _make_folder(reports)
     rng = random.Random(seed)
     plan = FaultPlan(seed=rng.randrange(2**32) if seed is None else seed, faults=tuple(faults))
 
@@ -57,7 +63,7 @@ def run_demo(
     with stack(options, note) as up:
         found = put_days(up.client("s3"), FLIGHTS_BUCKET, days_before(end))
         note(f"{found} days of flights are in S3.")
-        jobs = _Demo(up, note, end, rng).run()
+        jobs = _Demo(up, note, reports, end, rng).run()
         given = up.faults.told()
     good = all(job["status"] == RunStatus.SUCCEEDED and job["tableEqual"] for job in jobs.values())
     return {"status": "SUCCEEDED" if good else "FAILED", "jobs": jobs, "faults": given}
@@ -77,6 +83,15 @@ def _environment(faults: Sequence[Fault]) -> dict[str, str]:
     """Where faults wait for checkpoints, there is one after each batch."""
     waiting = any(getattr(one, "checkpoint", None) for one in faults)
     return {"TRUEUP_CHECKPOINT_SECONDS": "0"} if waiting else {}
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{folder} cannot be made: {error.strerror}.", remedy="Name a folder for the reports that can be."
+        ) from error
 
 
 def days_before(end: str) -> Iterator[tuple[date, bytes]]:
@@ -100,6 +115,7 @@ class _Demo:
 
     up: Stack
     note: Note
+    reports: Path
     end: str
     rng: random.Random
 
@@ -167,7 +183,19 @@ class _Demo:
             "transitions": bill.transitions,
             "seconds": round(one.seconds or 0.0, 1),
             "tableEqual": self._is_right(one),
+            "report": str(self._keep_report(run.run_id)),
         }
+
+    def _keep_report(self, run_id: str) -> Path:
+        """Put a run's report where it outlives the stack, its JSON beside its page; the page's path."""
+        reports = Reports(self.up.ledger, self.up.artifacts)
+        report, page = reports.of(run_id), reports.page_of(run_id)
+        assert report is not None, "the run has ended"
+        assert page is not None, "and so has a page"
+        file = self.reports.resolve() / f"{run_id}.html"
+        file.write_text(page, encoding="utf-8")
+        file.with_suffix(".json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
+        return file
 
     def _tasks(self, job: str) -> int:
         """How many tasks ECS started for the job. It has known each for less than an hour."""

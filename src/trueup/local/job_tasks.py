@@ -9,7 +9,8 @@ from typing import Any
 
 from trueup.jobfile import catalogue, load
 from trueup.local.aws import REGION
-from trueup.local.ecs import KnownImages, worker_image
+from trueup.local.ecs import Build, KnownImages, worker_image
+from trueup.local.ecs.containers import pack
 from trueup.model.base import sha256
 from trueup.model.jobs import AnyJob
 
@@ -57,6 +58,25 @@ def find_jobs(*roots: Path) -> dict[str, JobFolder]:
 def images_of(jobs: Mapping[str, JobFolder]) -> KnownImages:
     """What the references of the jobs' images stand for."""
     return KnownImages({one.image: worker_image(one.folder) for one in jobs.values()})
+
+
+def builds_of(jobs: Mapping[str, JobFolder], root: Path) -> dict[str, Build]:
+    """How the images of jobs are built that have a Dockerfile, with the project under `root` as context.
+
+    Other contents, also of trueup's own, make another tag.
+    """
+    shared = {
+        "requirements/worker.lock": root / "requirements/worker.lock",
+        "src/trueup": root / "src/trueup",
+    }
+    builds = {}
+    for one in jobs.values():
+        if (one.folder / "Dockerfile").exists():
+            place = f"containers/{one.folder.name}"
+            files = {**shared, place: one.folder}
+            tag = f"trueup/{one.job.name}:{sha256(pack(files))[:12]}"
+            builds[one.image] = Build(tag, f"{place}/Dockerfile", files)
+    return builds
 
 
 def register(own: Any, stack: str, one: JobFolder, environment: Mapping[str, str], logs: str) -> None:

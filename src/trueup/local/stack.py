@@ -30,10 +30,10 @@ from trueup.local import ecs as local_ecs
 from trueup.local import faults as local_faults
 from trueup.local.aws import REGION, Connect, client, connector, ministack
 from trueup.local.deploying import Deployed, deploy, give_environment, make_machines, make_tasks
-from trueup.local.ecs import WARM, Ecs
+from trueup.local.ecs import WARM, Containers, Ecs
 from trueup.local.faults import FaultPlan, Faults, Strike
 from trueup.local.gateway import REST, STATES, TASKS, gateway
-from trueup.local.job_tasks import JobFolder, find_jobs, images_of, register
+from trueup.local.job_tasks import JobFolder, builds_of, find_jobs, images_of, register
 from trueup.local.own_servers import check_given
 from trueup.local.packaging import project, read_template
 from trueup.local.parts import Parts
@@ -79,6 +79,8 @@ class Options:
     heartbeat_seconds: int = 15
     """How long a task may be silent that is awaited by its word; on AWS long enough for a cold start."""
     task_environment: Mapping[str, str] = field(default_factory=dict)
+    containers: bool = False
+    """Whether tasks are containers, of the engine that DOCKER_HOST names."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
     # What can be wrong is said before anything is started.
     read_template(root)
     check_given(options.aws)
-    jobs = find_jobs(root, *([options.jobs] if options.jobs else []))
+    jobs = find_jobs(*dict.fromkeys(folder.resolve() for folder in (root, options.jobs) if folder))
     parts = Parts()
     with ExitStack() as ups, parts.blamed():
         note("Starting MiniStack, PostgreSQL, ECS and Step Functions …")
@@ -228,6 +230,7 @@ def _ecs_options(
 
     return local_ecs.Options(
         images=images_of(jobs),
+        containers=Containers(builds=builds_of(jobs, project())) if options.containers else None,
         environment={
             "AWS_ENDPOINT_URL": aws,
             "AWS_ENDPOINT_URL_SFN": engine,

@@ -230,10 +230,19 @@ class Counts(Value):
     """Partitions by end state and their records, summed over the shards.
 
     `task_seconds`: from registering until proved stopped, of all tasks of the run that are; whole seconds.
+    `reported`: partitions that such tasks said to have reported and nobody judged yet, with their work in
+    milliseconds. By their heartbeats, so below 0 where tasks died between two.
     """
 
     by_state: dict[PartitionStatus, Tally] = Field(default_factory=dict)
     task_seconds: int = 0
+    reported: int = 0
+    reported_work: int = 0
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether anything ended, or was reported."""
+        return bool(self.by_state or self.reported)
 
     @classmethod
     def together(cls, parts: Iterable[Counts]) -> Counts:

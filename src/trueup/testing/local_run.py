@@ -104,6 +104,9 @@ class LocalRun:
     which of `concurrency` tasks is stepped next. `checkpoint_seconds` 0 makes a checkpoint after each batch;
     `batch_size`, instead of the job file's, makes several batches of a little data.
 
+    Of a reconciliation `job` is its hooks, or `trueup.Reconcile`; `rows` are those of its `truth` and
+    `target` in memory, instead of what its file names, and `comparison` is its report.
+
     Nobody is asked for an approval, whatever the job file says.
     Nothing happens before `plan`, `step` or `run` is called.
     """

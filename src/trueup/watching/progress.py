@@ -21,6 +21,8 @@ STRAGGLES = 3.0
 """So many times longer than expected at one partition is worth a look."""
 SILENT_SECONDS = 60
 LEAST_STRAGGLING = 60
+LONGEST_QUIET = 15.0
+"""Seconds between two heartbeats, and a little: whoever is silent for longer may do nothing."""
 _ALMOST = 0.95
 _HELD = frozenset({PartitionStatus.RUNNING, PartitionStatus.REPORTED})
 
@@ -48,19 +50,26 @@ class Standing:
 
     @cached_property
     def done(self) -> int:
-        """Partitions that ended, or that running tasks reported."""
-        return min(self.partitions, self.ended + sum(task.reported for task in self.tasks))
+        """Partitions that ended, or that tasks reported, whether or not these still run."""
+        unjudged = self.counts.reported + sum(task.reported for task in self.tasks)
+        return min(self.partitions, self.ended + max(0, unjudged))
 
     @cached_property
     def finished_work(self) -> float:
         """The work of those partitions."""
-        return self.counts.tally().work / 1000 + sum(task.work_reported for task in self.tasks)
+        return self.counts.tally().work / 1000 + max(0.0, self.counts.reported_work / 1000 + self._at_hand)
+
+    @property
+    def _at_hand(self) -> float:
+        """The work that running tasks reported."""
+        return sum(task.work_reported for task in self.tasks)
 
     @cached_property
     def records_for_work(self) -> float | None:
-        """Records for a second of work, over what is finished; None where nothing is."""
+        """Records for a second of work, over what is finished and known; None where nothing is."""
         records = self.counts.tally().records.read + sum(map(self._records_reported, self.tasks))
-        return records / self.finished_work if records and self.finished_work else None
+        work = self.counts.tally().work / 1000 + self._at_hand
+        return records / work if records and work else None
 
     def _held(self, task: TaskItem) -> PartitionItem | None:
         """The partition that a task is at, and has not counted as reported; None between two of them."""
@@ -99,9 +108,18 @@ class Standing:
     def pace(self) -> float | None:
         """Task seconds for a second of estimated work; None until enough was measured."""
         work = self.work_done + self.before.tally().work / 1000
-        if self.done < min(LEAST_MEASURED, self.partitions) or not work or not self.task_seconds:
+        if self.done < min(LEAST_MEASURED, self.partitions) or not work or self._measured_seconds <= 0:
             return None
-        return self.task_seconds / work
+        return self._measured_seconds / work
+
+    @property
+    def _measured_seconds(self) -> float:
+        """The task seconds that the known work took: until the last heartbeat of each task."""
+        return self.task_seconds - sum(map(self._quiet, self.tasks))
+
+    def _quiet(self, task: TaskItem) -> float:
+        """Seconds since a task's last heartbeat: it goes on working, and nothing is known of it yet."""
+        return min(LONGEST_QUIET, max(0.0, (self.now - task.beat_at).total_seconds()))
 
     def progress(self) -> tuple[Progress, Progress]:
         """By partitions, and by work."""
@@ -112,14 +130,17 @@ class Standing:
         """When all is done: the work left over the tasks at work, and no sooner than the longest of them."""
         if not self.partitions:
             return Eta(basis="measuring: the run is not planned yet")
+        if not self.work_left and self.ended < self.partitions:
+            return Eta(basis="all is worked, and what was reported is being accepted")
         if not self.work_left:
             return Eta(seconds=0, at=self.now, basis="nothing is left to be worked")
         if not self.tasks:
             return Eta(basis="measuring: no task is at work now")
         if self.pace is None:
             return Eta(basis=f"measuring: {self.done:,} of {self.partitions:,} partitions are through")
-        shared = self.work_left / len(self.tasks) * self.pace
-        seconds = round(max(shared, *(self._seconds_left(task, self.pace) for task in self.tasks)))
+        shared = (self.work_left * self.pace - sum(map(self._quiet, self.tasks))) / len(self.tasks)
+        longest = max(self._seconds_left(task, self.pace) for task in self.tasks)
+        seconds = round(max(shared, longest, 1.0))
         basis = (
             f"{self.pace:.3g} task seconds for a second of estimated work, measured over {self.done:,} of "
             f"{self.partitions:,} partitions; {self.work_left:,.0f} s of it left, "
@@ -133,9 +154,10 @@ class Standing:
         The run's pace stands in for one more partition, so that a task's first ones do not decide alone.
         """
         partly = self._partly(task)
-        done, lived = task.work_reported + partly, (self.now - task.registered_at).total_seconds()
+        done, quiet = task.work_reported + partly, self._quiet(task)
+        lived = max(0.0, (self.now - task.registered_at).total_seconds() - quiet)
         usual = self.total_work / self.partitions
-        return (task.work_left - partly) * (lived + usual * pace) / (done + usual)
+        return (task.work_left - partly) * (lived + usual * pace) / (done + usual) - quiet
 
     def straggler(self, task: TaskItem) -> str | None:
         """Why a task should be looked at; None where nothing is strange about it."""

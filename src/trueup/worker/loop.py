@@ -29,6 +29,7 @@ from trueup.errors import (
 from trueup.exits import Exit
 from trueup.jobs import Backfill, Reconcile, Settings
 from trueup.ledger import Owner
+from trueup.logs import about
 from trueup.model.base import cut
 from trueup.model.ledger import Run, TaskItem
 from trueup.model.plan import Partition, Plan, TaskOrder
@@ -251,13 +252,15 @@ class Worker:
         try:
             yield from work.steps()
         except NotTakable as done:
-            log.info("nothing to do: %s", done)
+            with about(partition=part.id):
+                log.info("nothing to do: %s", done)
             self._tools.control.progressed_at = self._tools.clock.monotonic()
         except Later as later:
             log.info("partition %s: %s", part.id, later)
             self._later = later.stop
         except Stopped as stopped:
-            log.info("partition %s: %s", part.id, stopped)
+            with about(partition=part.id):
+                log.info("partition %s: %s", part.id, stopped)
             self._stop = stopped.stop
             if work.kept:
                 self._stop = replace(stopped.stop, exit=Exit.FAULT)
@@ -266,8 +269,9 @@ class Worker:
         if work.entry is not None:
             self._entries.append(work.entry)
             self._entry_bytes += len(work.entry.model_dump_json(by_alias=True).encode())
-            self._tools.control.reported += 1
-            self._tools.control.work_reported += part.weight
+            if work.entry.status is not ResultStatus.INTERRUPTED:
+                self._tools.control.reported += 1
+                self._tools.control.work_reported += part.weight
 
     def _store(self, plan: Plan) -> Iterator[Step]:
         if self._stop is not None and self._stop.signal == "ownership":

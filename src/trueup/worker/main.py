@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import signal
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from trueup.exits import Exit
 from trueup.jobs import Backfill, Reconcile
 from trueup.ledger import Ledger
 from trueup.loading import load
+from trueup.logs import log_as_json
 from trueup.model.base import Value
 from trueup.model.naming import NamingOrder
 from trueup.model.plan import CodeIdentity, TaskOrder
@@ -45,7 +45,7 @@ def main(environment: Environment = os.environ) -> int:
     control = Control()
     listen(control)
     try:
-        log_as_json({})
+        log_as_json()
         callback = make_callback(environment)
     except Exception:
         log.exception("a bug, before anything was begun")
@@ -76,7 +76,9 @@ def work(environment: Environment, control: Control, callback: Callback) -> int:
 
 def _worker(environment: Environment, control: Control, callback: Callback) -> Worker:
     order = read_order(environment, ORDER, TaskOrder)
-    log_as_json({"run": order.run_id, "slice": order.slice.slice_id, "launch": order.launch})
+    known = {"run": order.run_id, "slice": order.slice.slice_id, "launch": order.launch}
+    # Asked at each line: the heart speaks of the partition that the loop is at.
+    log_as_json(lambda: {**known, "partition": control.partition})
     tools = replace(make_tools(environment, control, order.job, order.phase), callback=callback)
     return Worker(read_class(environment, order, tools), order, tools, no_progress=_leaving(callback))
 
@@ -86,7 +88,8 @@ def _name(environment: Environment, control: Control) -> Exit:
     from trueup.worker.naming import name_partitions  # with what plans, which no other task needs
 
     order = read_order(environment, NAMING, NamingOrder)
-    log_as_json({"run": order.run_id, "launch": order.launch})
+    known = {"run": order.run_id, "launch": order.launch}
+    log_as_json(lambda: known)
     tools = make_tools(environment, control, order.job, Phase.PLAN)
     brief = tools.artifacts.brief(order.brief_key, order.brief_sha256)
     return name_partitions(load(brief.job, code_folder(environment)), order, brief, tools)
@@ -224,25 +227,3 @@ def _seconds(environment: Environment, name: str, default: float) -> float:
         raise UsageError(
             f"{name} is {text!r}.", remedy="Give a number of seconds, or leave it out."
         ) from None
-
-
-class JsonLines(logging.Formatter):
-    """One JSON object a line, with what `about` says (run, slice and launch) on every one."""
-
-    def __init__(self, about: Mapping[str, Any]) -> None:
-        super().__init__()
-        self._about = dict(about)
-
-    def format(self, record: logging.LogRecord) -> str:
-        """A record as JSON."""
-        line = {"level": record.levelname.lower(), "message": record.getMessage(), **self._about}
-        if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line)
-
-
-def log_as_json(about: Mapping[str, Any]) -> None:
-    """Log to standard error, for people and CloudWatch Logs alike."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines(about))
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

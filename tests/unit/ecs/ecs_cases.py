@@ -51,7 +51,7 @@ class ManualClock:
 
 async def settle() -> None:
     """Let everybody who can go on go on."""
-    for _ in range(30):
+    for _ in range(60):
         await asyncio.sleep(0)
 
 
@@ -62,6 +62,7 @@ class FakeProcess:
     order: Order
     obeys: bool = True
     pid: int = 1
+    reason: str | None = None
     told: list[str] = field(default_factory=list)
     ended: asyncio.Future[int] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 

@@ -154,6 +154,8 @@ def _placed(state: dict[str, Any], place: str, name: str) -> dict[str, Any]:
         placed["Assign"] = {f"{variable}.$": "$.n"}
     elif "x.$" in state.get("Parameters", {}) and state["Parameters"]["x.$"] == "$kept":
         placed["Parameters"] = {**state["Parameters"], "x.$": f"${variable}"}
+    if "Label" in state:
+        placed["Label"] = inside.replace(".", "-")
     if "ItemProcessor" in state:
         placed["ItemProcessor"] = named_apart(state["ItemProcessor"], inside)
     if "Branches" in state:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from trueup.handling.api.problems import Problem
+from trueup.handling.api.problems import UNSIGNED, Forbidden, Problem
 from trueup.handling.api.routes import ROUTES, Route
 from trueup.model.base import Value
 
@@ -98,9 +98,21 @@ def _responses(route: Route) -> Iterator[tuple[str, Any]]:
         if "location" in model.model_fields:
             where = {"schema": {"type": "string"}, "description": "Where to look."}
             response["headers"] = {"Location": where}
+        if "run_id" in model.model_fields:
+            response["links"] = dict(_links())
         yield str(status), response
     for status in sorted({*_ANYWHERE, *route.problems}):
-        yield str(status), _response(status, "application/problem+json", Problem.__name__)
+        response = _response(status, "application/problem+json", Problem.__name__)
+        if status == UNSIGNED.status:
+            response["content"] |= _response(status, "application/json", Forbidden.__name__)["content"]
+        yield str(status), response
+
+
+def _links() -> Iterator[tuple[str, Any]]:
+    """What can be asked about the run that an answer names."""
+    for route in ROUTES:
+        if "runId" in route.pattern.groupindex:
+            yield route.name, {"operationId": route.name, "parameters": {"runId": "$response.body#/runId"}}
 
 
 def _response(status: int, kind: str, model: str) -> dict[str, Any]:
@@ -109,7 +121,11 @@ def _response(status: int, kind: str, model: str) -> dict[str, Any]:
 
 
 def _schemas() -> dict[str, Any]:
-    answered: list[type[Value]] = [Problem, *(model for route in ROUTES for model in route.answers.values())]
+    answered: list[type[Value]] = [
+        Problem,
+        Forbidden,
+        *(model for route in ROUTES for model in route.answers.values()),
+    ]
     asked = [route.body for route in ROUTES if route.body is not None]
     wanted: list[Any] = [(model, "serialization") for model in answered]
     wanted += [(model, "validation") for model in asked]

@@ -29,6 +29,12 @@ class Problem(Value):
     field: str | None = None
 
 
+class Forbidden(Value):
+    """What API Gateway itself answers where nobody signed: no problem document, since it asks nobody."""
+
+    message: str
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of problem: its name in `urn:trueup:problem:<name>`, its status, what it means."""

@@ -1,4 +1,4 @@
-"""Fargate on one machine: tasks are processes, behind the ECS API that boto3 speaks.
+"""Fargate on one machine: tasks are processes or containers, behind the ECS API that boto3 speaks.
 
     api/                    the operations, the agent's and metadata endpoints of tasks, the admin endpoint
     fargate                 the tasks: started, known, stopped
@@ -12,6 +12,7 @@
     images, environment     what a container is here: a program in a folder, and what it finds
     awslogs                 what containers write, sent to CloudWatch Logs
     launching, processes, _nursery      the port to processes, and the parent that none of them outlives
+    containers, engine      the same port to containers of a Docker-compatible engine
     faults                  what shall go wrong: the port to a rule
     describing, metadata    a task as told by the API, in an event, and to itself; what it uses: stats
 
@@ -21,6 +22,7 @@ and the taker of state changes are handed in.
 
 from __future__ import annotations
 
+from trueup.local.ecs.containers import Build, Containers
 from trueup.local.ecs.errors import ApiError
 from trueup.local.ecs.faults import REFUSALS, Fate, Faults, Launch, NoFaults, Refusal
 from trueup.local.ecs.images import Image, Images, KnownImages, worker_image
@@ -43,4 +45,6 @@ __all__ = [
     "REFUSALS",
     "Refusal",
     "ApiError",
+    "Build",
+    "Containers",
 ]

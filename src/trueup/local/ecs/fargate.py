@@ -269,10 +269,21 @@ class Fargate:
             task, image, settings.environment, settings.secrets, self.address, self.place
         )
         command = container.override.get("command") or container.definition.get("command")
-        argv = image.argv(container.definition.get("entryPoint"), command)
+        entrypoint = container.definition.get("entryPoint")
         path = self.log(task.task_id)
         await self._awslogs.begin(task, path)
-        return Order(task.task_id, argv, image.folder, environment, path)
+        return Order(
+            name=task.task_id,
+            argv=image.argv(entrypoint, command),
+            folder=image.folder,
+            environment=environment,
+            log=path,
+            image=image.name or container.image,
+            entrypoint=entrypoint,
+            command=command,
+            cpu=int(task.cpu),
+            memory=int(task.memory),
+        )
 
     def _tell(self, task: Task) -> None:
         if task.container.status == "STOPPED":

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from trueup.local.ecs.errors import CannotStart
+
 WORKER = (sys.executable, "-m", "trueup.worker")
 
 
@@ -26,6 +28,8 @@ class Image:
     command: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     digest: str | None = None
+    name: str | None = None
+    """What a container engine calls it."""
 
     def argv(self, entrypoint: Sequence[str] | None, command: Sequence[str] | None) -> list[str]:
         """The words of the process, given those of the container definition and its override.
@@ -40,8 +44,8 @@ class Image:
 class Images(Protocol):
     """Where images come from."""
 
-    def find(self, reference: str) -> Image | None:
-        """The image of that reference; None where it cannot be pulled."""
+    async def pull(self, reference: str) -> Image:
+        """The image of that reference. Raises CannotStart where it cannot be pulled."""
 
 
 class KnownImages:
@@ -53,6 +57,17 @@ class KnownImages:
     def add(self, reference: str, image: Image) -> None:
         """Make an image known, or another one under its name."""
         self._images[reference] = image
+
+    async def pull(self, reference: str) -> Image:
+        """The image. Raises CannotStart where it is not known."""
+        found = self.find(reference)
+        if found is None:
+            # The wording: developer guide, "CannotPullContainer task errors".
+            raise CannotStart(
+                "CannotPullContainerError: pull image manifest has been retried 1 time(s): "
+                f"failed to resolve ref {reference}: {reference}: not found"
+            )
+        return found
 
     def find(self, reference: str) -> Image | None:
         """The image, by the most exact name that is known."""

@@ -1,4 +1,4 @@
-"""The port to processes: what starting a container asks for, and what a started one can be told."""
+"""The port to processes and containers: what starting one asks for, and what a started one can be told."""
 
 from __future__ import annotations
 
@@ -21,12 +21,22 @@ class Order:
     folder: Path
     environment: Mapping[str, str]
     log: Path
+    image: str = ""
+    """The same as a container: the image's name, its entry point and command where they are not its own,
+    units of CPU and MiB of memory."""
+    entrypoint: Sequence[str] | None = None
+    command: Sequence[str] | None = None
+    cpu: int = 0
+    memory: int = 0
 
 
 class Process(Protocol):
     """A started container."""
 
     pid: int
+    """0 where it has none here."""
+    reason: str | None
+    """What its end was due to, beside its exit code."""
 
     async def wait(self) -> int:
         """Its exit code once it has ended: 128 and the signal's number where one ended it."""

@@ -58,6 +58,7 @@ class Life:
             await self._provision()
             process = await self._start()
             exit_code = await self._work(process)
+            self.task.container.reason = process.reason
             self.task.container.exit_code = exit_code if self._exit_code is None else self._exit_code
             self._note_stop(Stop(StopCode.CONTAINER_EXITED, EXITED))
         except CannotStart as error:
@@ -132,16 +133,16 @@ class Life:
         task, container = self.task, self.task.container
         self._move(Status.ACTIVATING)
         self._mark("pullStartedAt")
-        image = None if self._fate.cannot_pull else self._around.images.find(container.image)
-        if image is None:
+        if self._fate.cannot_pull:
             raise CannotStart(_cannot_pull(container.image))
+        image = await self._unless_stopped(self._around.images.pull(container.image))
         container.digest = digest_of(container.image, image)
         self._mark("pullStoppedAt")
         order = await self._unless_stopped(self._around.order(task, image))
         order = replace(order, environment={**order.environment, **self._fate.environment})
         process = self._process = await self._around.launcher.start(order)
         self._mark("startedAt", "connectivityAt")
-        task.pid = process.pid
+        task.pid = process.pid or None
         container.status = "RUNNING"
         self._move(Status.RUNNING)
         return process
@@ -217,7 +218,7 @@ class Life:
 
 
 def _cannot_pull(image: str) -> str:
-    """Developer guide, "CannotPullContainer task errors"."""
+    """By order. The wording: developer guide, "CannotPullContainer task errors"."""
     return (
         "CannotPullContainerError: pull image manifest has been retried 1 time(s): "
         f"failed to resolve ref {image}: {image}: not found"

@@ -36,6 +36,7 @@ class NurseryProcess:
         self._nursery = nursery
         self._name = name
         self.pid = pid
+        self.reason: str | None = None
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def wait(self) -> int:

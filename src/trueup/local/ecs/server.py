@@ -16,11 +16,11 @@ import uvicorn
 
 from trueup.local.ecs.api.admin import harm
 from trueup.local.ecs.api.app import make_app
+from trueup.local.ecs.containers import ContainerLauncher, Containers
 from trueup.local.ecs.environment import Secrets, no_secrets
 from trueup.local.ecs.fargate import HOUR, PACE, Fargate, Settings, Sink
 from trueup.local.ecs.faults import Faults, NoFaults
 from trueup.local.ecs.images import Images
-from trueup.local.ecs.launching import Launcher
 from trueup.local.ecs.names import DEFAULT_ACCOUNT, DEFAULT_REGION, Place
 from trueup.local.ecs.processes import Nursery
 from trueup.local.process import Guard, guard
@@ -41,6 +41,9 @@ class Options:
     """What a server can be told. Times are seconds."""
 
     images: Images
+    """What images stand for where tasks are processes."""
+    containers: Containers | None = None
+    """Where tasks are containers: which engine's."""
     host: str = "127.0.0.1"
     port: int = 0
     account: str = DEFAULT_ACCOUNT
@@ -104,16 +107,16 @@ async def run(options: Options, over_tasks: Guard, started: Started) -> None:
     `started` is called with the server and with what tells it to stop (from any thread).
     """
     logs = options.logs or over_tasks.folder
-    nursery = Nursery(over_tasks, logs / "nursery.log", options.warm)
+    launcher = _launcher(options, over_tasks, logs)
     calls = BotoCalls({"*": options.events}, options.region, EVENT_THREADS) if options.events else None
     eventbridge = EventBridgeSink(calls) if calls else None
-    fargate = Fargate(_settings(options, logs, nursery, options.sink or eventbridge))
+    fargate = Fargate(_settings(options, logs, launcher, options.sink or eventbridge))
     listening = listen(options.host, options.port)
     fargate.address = url_of(listening)
     server = Server(uvicorn.Config(make_app(fargate), log_config=None, access_log=False, lifespan="off"))
     loop = asyncio.get_running_loop()
     try:
-        await nursery.open()
+        await launcher.open()
         started(Ecs(fargate.address, fargate, loop), lambda: stop_soon(loop, server))
         await server.serve(sockets=[listening])
     finally:
@@ -124,10 +127,21 @@ async def run(options: Options, over_tasks: Guard, started: Started) -> None:
         listening.close()
 
 
-def _settings(options: Options, logs: Path, launcher: Launcher, sink: Sink | None) -> Settings:
+def _launcher(options: Options, over_tasks: Guard, logs: Path) -> Nursery | ContainerLauncher:
+    if options.containers is not None:
+        return ContainerLauncher(options.containers)
+    return Nursery(over_tasks, logs / "nursery.log", options.warm)
+
+
+def _settings(
+    options: Options, logs: Path, launcher: Nursery | ContainerLauncher, sink: Sink | None
+) -> Settings:
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    images = options.images
+    if isinstance(launcher, ContainerLauncher):
+        images, inherited = launcher, {}  # a container has an environment of its own
     return Settings(
-        images=options.images,
+        images=images,
         launcher=launcher,
         logs=logs,
         place=Place(options.account, options.region),

@@ -11,7 +11,7 @@ from trueup.errors import LaunchTaken, LostOwnership, RequestError, RunClosed, S
 from trueup.ledger import Ledger
 from trueup.ledger.table import Table
 from trueup.model.ledger import Run, TaskItem
-from trueup.model.states import RUN_ARROWS, RunStatus
+from trueup.model.states import RUN_ARROWS, PartitionStatus, RunStatus
 from trueup.testing.suites.support import (
     APPLY,
     FEBRUARY,
@@ -342,6 +342,17 @@ class TaskSuite:
         # Begun seconds count whole: 90 s and a bit, and 5 s and a bit.
         assert 91 + 6 == scene.ledger.verdicts.counts(scene.run_id).task_seconds
         assert 91 + 6 == scene.ledger.verdicts.counts(scene.run_id, APPLY).task_seconds
+
+    def test_what_a_task_that_is_gone_reported_counts_until_it_is_judged(self, table: Table) -> None:
+        scene = Scene(table)
+        one, other = scene.worked("a", 5), scene.worked("b", 5)
+        said = {"reported": 2, "work_reported": (one.work + other.work) / 1000}
+        self.lived(scene, a_task().model_copy(update=said))
+        for left, judged in ((2, []), (1, [one]), (1, [one]), (0, [one, other])):
+            if judged:
+                scene.decide(*judged, to=PartitionStatus.ACCEPTED)
+            assert left == scene.ledger.verdicts.counts(scene.run_id, APPLY).reported
+        assert 0 == scene.ledger.verdicts.counts(scene.run_id).reported_work
 
     def test_a_task_registered_by_a_clock_that_is_ahead_counts_nothing(self, table: Table) -> None:
         scene = Scene(table)
