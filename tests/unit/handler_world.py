@@ -316,7 +316,8 @@ class World:
             execution.children, execution.working = self._children(told["input"]), True
             self.dispatches += 1
         elif told["do"] != "work" or all(child.at == "over" for child in execution.children):
-            self.clock.sleep(told.get("seconds", 0))  # what a reconciliation waits for
+            if "seconds" in told:  # what a reconciliation waits for
+                self.clock.sleep(told["seconds"])
             execution.told = self.settle.handle({**execution.data, "at": told["at"]})
             execution.working = False
 
