@@ -382,7 +382,7 @@ class World:
     def _take(self, child: Child) -> None:
         order = child.data["order"]
         try:
-            number = self.ledger.runs.next_launch(order["runId"], order["generation"])
+            number = self.ledger.runs.next_launch(order["runId"], order["generation"], order["dispatch"])
         except RunClosed:
             child.at = "over"
             return
