@@ -138,7 +138,7 @@ NOBODYS = "AWS4-HMAC-SHA256 Credential=nobody/20260101/us-east-1/execute-api"
 def test_a_call_that_nobody_signed_is_refused_as_the_document_says(
     up: Stack, route: Route, signature: str | None, kind: str
 ) -> None:
-    """API Gateway refuses where there is no signature; MiniStack checks none, and the function wants a caller."""
+    """API Gateway refuses where there is no signature; MiniStack checks none, the function wants a caller."""
     headers = {"Authorization": signature} if signature else {}
     url = f"{up.api}{route.path.replace('{runId}', 'x')}"
     body = b"{}" if route.body else None
