@@ -125,6 +125,48 @@ def test_the_tasks_of_a_run_are_found_by_what_they_were_told(ecs: tuple[Ecs, Stu
     assert {"naming": 2, "hangs": 3, "asked": 4} == platform.alive_of("run-1", "job")
 
 
+NO_ORDERS = [
+    *("x", "", "[]", "5", "null", "{}", '{"launch": 3}', '{"runId": "run-1"}', "[" * 8_000, "1" * 5_000),
+    *('{"runId": "run-1", "launch": "3"}', '{"runId": "run-1", "launch": true}', '{"runId": 1, "launch": 3}'),
+]
+
+
+def by_hand(arn: str, status: str, variable: dict[str, str]) -> dict[str, Any]:
+    """A task that somebody started in the job's family, with a variable of their own."""
+    found = ordered(arn, status)
+    found["overrides"]["containerOverrides"][0]["environment"] = [variable]
+    return found
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        {"name": "TRUEUP_ORDER"},
+        {"value": "x"},
+        *({"name": "TRUEUP_ORDER", "value": text} for text in NO_ORDERS),
+    ],
+)
+def test_a_task_that_was_started_by_hand_with_no_order_of_ours_is_none_of_a_run(
+    ecs: tuple[Ecs, Stubber], variable: dict[str, str]
+) -> None:
+    platform, stub = ecs
+    ours = ("TRUEUP_ORDER", {"runId": "run-1", "launch": 3})
+    for _ in range(2):
+        for mode, wanted in product(("read", "write"), ("RUNNING", "STOPPED")):
+            asked = {"cluster": "trueup", "family": f"stack-job-{mode}", "desiredStatus": wanted}
+            page = (
+                [by_hand("by-hand", wanted, variable), ordered("ours", wanted, ours)]
+                if mode == "write"
+                else []
+            )
+            arns = [task["taskArn"] for task in page]
+            stub.add_response("list_tasks", {"taskArns": arns}, asked)
+            if page:
+                stub.add_response("describe_tasks", {"tasks": page}, {"cluster": "trueup", "tasks": arns})
+    assert {"ours": 3} == platform.alive_of("run-1", "job")
+    assert 1 == len(platform.endings_of("run-1", "job", 3))
+
+
 def test_how_a_launch_ended_is_found_by_what_its_tasks_were_told(ecs: tuple[Ecs, Stubber]) -> None:
     platform, stub = ecs
     never_pulled = {"stopCode": "TaskFailedToStart", "stoppedReason": "CannotPullContainerError: not found"}

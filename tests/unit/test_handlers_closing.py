@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from trueup.errors import StoreUnavailable
+from trueup.ledger import keys
+from trueup.ledger.table import Write
 from trueup.model.ledger import Run
 from trueup.model.states import RunStatus
 
@@ -144,6 +148,20 @@ def test_a_run_that_cannot_be_looked_after_keeps_none_of_the_others_from_it() ->
     here.steps.status = failing  # type: ignore[method-assign]
     swept = here.swept()
     assert ({other.run_id}, {run.run_id}) == (set(swept["did"]), set(swept["failed"]))
+
+
+def test_a_run_whose_item_cannot_be_read_keeps_none_of_the_others_from_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    here, run, _, _, _ = working()
+    other = here.ask(requestId="r-2", keys=["x"])
+    here.table.write(Write(keys.run(run.run_id), sets={"status": "NONSENSE"}))
+    swept = here.swept()
+    assert ({other.run_id: "running"}, {run.run_id}) == (swept["did"], set(swept["failed"]))
+    assert swept["failed"][run.run_id].startswith("ValidationError: ")
+    assert "NONSENSE" in swept["failed"][run.run_id]
+    (told,) = [record for record in caplog.records if record.name == "trueup.sweep"]
+    assert (True, "not looked after") == (told.exc_info is not None, told.getMessage())
 
 
 def test_a_task_that_registers_when_all_is_done_is_proved_before_the_run_ends() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from itertools import product
@@ -12,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from trueup.aws import code_of, unavailable
 from trueup.errors import TrueupError
-from trueup.model.plan import CodeIdentity
+from trueup.model.plan import Addressee, CodeIdentity
 from trueup.platform import Ended, TaskState
 
 # The variables in which a task finds its order, as the machines' definitions set them.
@@ -62,10 +61,10 @@ class Ecs:
     def _ordered(self, run_id: str, job: str) -> list[tuple[dict[str, Any], int]]:
         """The tasks that were told to work for a run, each with its launch."""
         try:
-            found = [(task, order_of(task)) for task in self._of_job(job)]
+            found = [(task, addressee_of(task)) for task in self._of_job(job)]
         except (ClientError, BotoCoreError) as error:
             raise unavailable("ECS", error) from error
-        return [(task, order["launch"]) for task, order in found if order.get("runId") == run_id]
+        return [(task, whose.launch) for task, whose in found if whose and whose.run_id == run_id]
 
     def _of_job(self, job: str) -> Iterator[dict[str, Any]]:
         pages = self._client.get_paginator("list_tasks")
@@ -111,14 +110,13 @@ def _is_stopped(task: Mapping[str, Any]) -> bool:
     return task.get("lastStatus") == "STOPPED"
 
 
-def order_of(task: Mapping[str, Any]) -> dict[str, Any]:
-    """What a task was told, from ECS's description of it; empty where it is none of ours."""
+def addressee_of(task: Mapping[str, Any]) -> Addressee | None:
+    """For whom a task was told to work, from ECS's description of it; None where it is none of ours."""
     for container in task.get("overrides", {}).get("containerOverrides", []):
         for variable in container.get("environment", []):
-            if variable["name"] in ORDERS:
-                order: dict[str, Any] = json.loads(variable["value"])
-                return order
-    return {}
+            if variable.get("name") in ORDERS and (whose := Addressee.of(variable.get("value") or "")):
+                return whose
+    return None
 
 
 def ended_of_task(task: dict[str, Any]) -> Ended:

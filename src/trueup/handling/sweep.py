@@ -33,8 +33,8 @@ class Sweeping:
     def handle(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Look after every run on the list; `did` says what was found of each, `failed` what went wrong.
 
-        One run that cannot be looked after keeps none of the others from it. Raises StoreUnavailable where
-        the list itself cannot be read.
+        One run that cannot be looked after, for whatever reason, keeps none of the others from it. Raises
+        StoreUnavailable where the list itself cannot be read.
         """
         did: dict[str, str] = {}
         failed: dict[str, str] = {}
@@ -45,6 +45,9 @@ class Sweeping:
                 except TrueupError as error:
                     log.warning("not looked after: %s", error)
                     failed[run_id] = str(error)
+                except Exception as fault:  # An item that cannot be read, or a bug that one run finds.
+                    log.exception("not looked after")
+                    failed[run_id] = f"{type(fault).__name__}: {fault}"
         return {"did": did, "failed": failed}
 
     def _look_after(self, run_id: str) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, ValidationError
 
 from trueup.model.base import Count, Instant, Name, Sha256, Value, canonical, sha256
 from trueup.model.jobs import AnyJob
@@ -197,3 +197,21 @@ class TaskOrder(Value):
     plan_sha256: Sha256
     dispatch: Count | None = None
     launched_at: Instant | None = None
+
+
+class Addressee(Value):
+    """Whose task it is, by its order: what orders of every kind have, whatever else they say."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    run_id: str
+    launch: Count
+    job: str | None = None
+
+    @classmethod
+    def of(cls, order: str) -> Addressee | None:
+        """Read it from an order's text; None where that is no order: people start tasks by hand."""
+        try:
+            return cls.model_validate_json(order)
+        except ValidationError:
+            return None

@@ -44,6 +44,11 @@ def test_a_launch_is_that_of_its_order_and_else_the_families() -> None:
     assert Subject(None, "f", 9) == subject_of("f", 9, {})
 
 
+@pytest.mark.parametrize("order", ["x", "", "[]", "5", "null", "{}", '{"runId": "r", "launch": "1"}'])
+def test_what_is_no_order_is_nobodys_launch(order: str) -> None:
+    assert Subject(None, "f", 9) == subject_of("f", 9, {"TRUEUP_ORDER": order})
+
+
 @pytest.mark.parametrize(
     ("which", "job", "number", "run", "expected"),
     [

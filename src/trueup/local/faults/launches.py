@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -19,17 +18,17 @@ from trueup.local.faults.model import (
     OfCalls,
     Refused,
 )
+from trueup.model.plan import Addressee
 
 AT_ONCE = (0.0, 0.0)
 
 
 def subject_of(family: str, number: int, environment: Mapping[str, str]) -> Subject:
     """Whose launch it is, by what the call overrides; where that says nothing, the family is the job."""
-    text = environment.get("TRUEUP_ORDER") or environment.get("TRUEUP_NAMING")
-    if text is None:
+    whose = Addressee.of(environment.get("TRUEUP_ORDER") or environment.get("TRUEUP_NAMING") or "")
+    if whose is None:
         return Subject(job=family, launch=number)
-    order = json.loads(text)
-    return Subject(order["runId"], order["job"], order["launch"])
+    return Subject(whose.run_id, whose.job or family, whose.launch)
 
 
 @dataclass(slots=True)
