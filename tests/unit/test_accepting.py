@@ -94,6 +94,22 @@ def test_a_task_that_is_alive_is_asked_to_stop() -> None:
     assert [task.arn] == [one.task for one in run.ledger.tasks.of(run.run_id)]
 
 
+@pytest.mark.parametrize(
+    ("launch", "stopped"), [(1, ["first"]), (2, ["second"]), (None, ["first", "second"])]
+)
+def test_of_tasks_that_did_not_register_only_those_of_the_launch_are_stopped(
+    launch: int | None, stopped: list[str]
+) -> None:
+    run = run_of(job_of())
+    found = {"first": 1, "second": 2}
+    for task in found:
+        run.platform.set(task, TaskState.ALIVE)
+    run.platform.alive_of = lambda run_id, job: found  # type: ignore[method-assign]
+    now = run.ledger.runs.get(run.run_id)
+    assert not acceptance(run).stop_unregistered(now, launch)
+    assert stopped == [task for task in found if run.platform.state(task) is TaskState.STOPPED]
+
+
 def test_a_task_that_stops_when_asked_is_proved_at_once() -> None:
     run = run_of(job_of())
     task = abandoned(run)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trueup.accepting import Acceptance
-from trueup.errors import RunClosed, Stale
+from trueup.errors import ArtifactError, RunClosed, Stale
 from trueup.ledger import keys
 from trueup.ledger.memory import MemoryTable
 from trueup.ledger.table import Item, Write
@@ -274,3 +274,20 @@ def test_a_run_that_a_person_closes_while_it_is_counted_gets_the_persons_end() -
     before_it_stops(run, lambda: paused(run))
     assert Settled.PAUSED == settle(run)
     assert (RunStatus.PAUSED, True) == (status(run), holds_lock(run))
+
+
+def test_a_run_whose_plan_was_changed_ends_with_what_it_reported_unjudged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    run = run_of(job_of())
+    left_at(run, "reported")
+    run.ledger.runs.stop(run.run_id, RunStatus.CANCELLED, who="ann", why="because")
+
+    def changed(of: Run) -> Any:
+        raise ArtifactError("The plan is another one.")
+
+    run.artifacts.plan_of = changed  # type: ignore[method-assign]
+    assert Settled.ENDED == settle(run)
+    assert (RunStatus.CANCELLED, False) == (status(run), holds_lock(run))
+    assert PartitionStatus.REPORTED == item(run).status
+    assert "what its tasks reported cannot be judged: The plan is another one." in caplog.text

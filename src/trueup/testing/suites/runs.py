@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 from trueup.errors import LaunchTaken, LostOwnership, RequestError, RunClosed, Stale, TrueupError
-from trueup.ledger import Ledger
-from trueup.ledger.table import Table
+from trueup.ledger import Ledger, keys
+from trueup.ledger.table import Table, Write
 from trueup.model.ledger import Run, TaskItem
 from trueup.model.states import RUN_ARROWS, PartitionStatus, RunStatus
 from trueup.testing.suites.support import (
@@ -298,6 +298,16 @@ class RunSuite:
         error = refusal(Stale, scene.ledger.runs.stop, scene.run_id, R.FAILED, who="bob", why="late")
         assert ("the run is as it was read", "STOPPING") == (error.clause, (error.found or {})["status"])
         assert ["start", "stop:paused"] == scene.verbs()
+
+    def test_what_was_read_of_an_earlier_generation_is_not_written(self, table: Table) -> None:
+        scene = Scene(table)
+        read = scene.ledger.runs.get(scene.run_id)
+        table.write(Write(keys.run(scene.run_id), sets={"generation": read.generation + 1}))
+        scene.ledger.runs.get = lambda run_id: read  # type: ignore[method-assign]  # one who read before
+        error = refusal(Stale, scene.ledger.runs.stop, scene.run_id, R.FAILED, who="bob", why="late")
+        assert "the run is of the generation that was read" == error.clause
+        assert ("RUNNING", 2) == ((error.found or {})["status"], (error.found or {})["generation"])
+        assert ["start"] == scene.verbs()
 
 
 class TaskSuite:
