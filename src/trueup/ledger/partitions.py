@@ -137,7 +137,6 @@ class Partitions:
             sets={"takes": max(0, item.takes - 1), "forgiven": item.launch},
             clauses=(
                 Clause("the launch is the one that ended", "launch", "=", item.launch),
-                Clause("the partition is running", "status", "=", PartitionStatus.RUNNING.value),
                 Clause("nobody moved it since", "seq", "=", item.seq),
                 Clause("this launch was not forgiven before", "forgiven", "<", item.launch, or_absent=True),
             ),
