@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +52,10 @@ class Planning:
             if run.status is RunStatus.RUNNING:
                 return self._plan(run, find(self.jobs, run.job), event)
         except RequestError as wrong:
-            self.ledger.runs.stop(run.run_id, RunStatus.FAILED, who=PLANNER, why=str(wrong))
+            with suppress(RunClosed):  # Closed or resumed meanwhile: settling reads it again.
+                self.ledger.runs.stop(
+                    run.run_id, RunStatus.FAILED, who=PLANNER, why=str(wrong), generation=run.generation
+                )
         except RunClosed:
             pass  # Closed meanwhile: settling ends it.
         return enter(run, run.phases[0])

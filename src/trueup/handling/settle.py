@@ -56,7 +56,9 @@ class Settling:
         with suppress(RunClosed):
             self.ledger.runs.next_dispatch(run.run_id, run.generation)
         settled = self.settlement.settle(run.run_id, at.phase)
-        run = self.ledger.runs.get(run.run_id)
+        generation, run = run.generation, self.ledger.runs.get(run.run_id)
+        if run.generation != generation:
+            return moves.leave(run)  # It was resumed meanwhile: this position is an earlier generation's.
         if settled is Settled.STOPPING:
             return moves.wait(at)
         if settled is Settled.UNFINISHED and run.is_planned:
@@ -86,7 +88,6 @@ class Settling:
         return moves.enter(run, phase)
 
     def _hand_out(self, run: Run, at: Position) -> Move:
-        run = self.ledger.runs.get(run.run_id)
         mark = self._mark(run, at.phase)
         idle = at.idle + 1 if mark == at.mark else 0
         if idle >= IDLE_DISPATCHES:
@@ -150,7 +151,15 @@ class Settling:
         return sum(item.seq for item in self.ledger.partitions.all(run.run_id, phase))
 
     def _fail(self, run: Run, at: Position, why: str) -> Move:
-        self.ledger.runs.stop(run.run_id, RunStatus.FAILED, who=SETTLER, why=why)
+        try:
+            self.ledger.runs.stop(
+                run.run_id, RunStatus.FAILED, who=SETTLER, why=why, generation=run.generation
+            )
+        except RunClosed:
+            now = self.ledger.runs.get(run.run_id)
+            if now.generation != run.generation:
+                return moves.leave(now)  # What is wrong with it, its next execution finds.
+            # Else it is on its way to another end, which settling gives it.
         return self._settle(run, at)
 
 
