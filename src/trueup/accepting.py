@@ -138,7 +138,9 @@ class Acceptance:
 
     def ask_abort_rules(self, run: Run) -> Run:
         """The run, closed where it breaks an abort rule of its job. Raises Stale, StoreUnavailable."""
-        return self._rules.ask(run, self._artifacts.plan_of(run).job) if run.is_planned else run
+        if not run.is_planned or run.status is not RunStatus.RUNNING:
+            return run
+        return self._rules.ask(run, self._artifacts.plan_of(run).job)
 
     def stop_and_prove(
         self, run_id: str, tasks: Iterable[TaskItem], *, last: int | None = None

@@ -114,6 +114,24 @@ class Executions(Protocol):
 Machines = Mapping[str, Executions]
 """The executions of the state machine that serves runs of a kind, by the kind of their job."""
 
+
+class Waiting(Protocol):
+    """The executions that wait for a person."""
+
+    def wake(self, token: str) -> None:
+        """Let one go on and look again; it decides nothing. One that went on already is no error.
+
+        Raises StoreUnavailable.
+        """
+
+
+class Notices(Protocol):
+    """Where people are told that something waits for them."""
+
+    def tell(self, title: str, text: str) -> None:
+        """Tell them. Raises StoreUnavailable."""
+
+
 # What EventBridge tells of, and what DescribeExecution has to say before anybody acts on it.
 UNSUCCESSFUL = frozenset({"FAILED", "TIMED_OUT", "ABORTED"})
 OVER = UNSUCCESSFUL | {"SUCCEEDED"}

@@ -35,6 +35,12 @@ def check_request(
     job = limited(catalogue[request.job], request)
     params = check_params(job, request.params)
     window(job, request)
+    if request.dry_run and request.canary:
+        raise RequestError(
+            "a dry run writes nothing, so that there is no canary.",
+            remedy="Leave one of them out; `sample` rehearses some partitions first.",
+            field="canary",
+        )
     if (request.dry_run or request.sample) and job.kind == "reconcile":
         raise RequestError(
             f"{job.name} is a reconciliation, which only reads until somebody approves a repair.",

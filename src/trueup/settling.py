@@ -8,11 +8,11 @@ from enum import StrEnum
 
 from trueup.accepting import Acceptance
 from trueup.artifacts import Artifacts
-from trueup.errors import StoreUnavailable
+from trueup.errors import ArtifactError, StoreUnavailable
 from trueup.judging import judge_reported
 from trueup.ledger import Ledger
 from trueup.model.ledger import Run
-from trueup.model.states import RUN_ENDS, PartitionStatus, Phase, RunStatus
+from trueup.model.states import RUN_ENDS, GateStatus, PartitionStatus, Phase, RunStatus
 
 log = logging.getLogger("trueup.settle")
 
@@ -59,7 +59,7 @@ class Settlement:
 
         ENDED: the run has its end state and its lock is left. PAUSED: it keeps its lock, and can be resumed.
         STOPPING: tasks are not proved stopped yet. UNFINISHED: partitions are left to be worked.
-        COMPLETE: all of this phase were accepted, and another phase follows.
+        COMPLETE: all of this phase, or of its canary, were accepted, and more follows.
         Raises StoreUnavailable; Stale where something moved meanwhile: call it again.
         """
         run = self._ledger.runs.get(run_id)
@@ -106,10 +106,17 @@ class Settlement:
             run = self._ledger.runs.finish(run.run_id, run.goal, who=SETTLER)
         if run.status in RUN_ENDS:
             self._ledger.locks.leave(run)
+            self._withdraw_gates(run)
             self._tell(run)
         # No need to ask for tasks: `finish` refuses while one is left, and a closed run takes no new ones.
         if run.status in RUN_ENDS or run.status is RunStatus.PAUSED:
             self._ledger.runs.settled(run.run_id)
+
+    def _withdraw_gates(self, run: Run) -> None:
+        for gate in self._ledger.gates.of(run.run_id):
+            if gate.status in (GateStatus.OPEN, GateStatus.APPROVED):
+                why = f"the run is {run.status.value}"
+                self._ledger.gates.end(gate, GateStatus.WITHDRAWN, who=SETTLER, why=why)
 
     def _tell(self, run: Run) -> None:
         try:
@@ -121,28 +128,36 @@ class Settlement:
             log.exception("run %s has no report", run.run_id)
 
     def _judge_left_over(self, run: Run, phase: Phase) -> None:
-        plan = self._artifacts.plan_of(run)
         left = {
             item.partition_id: item
             for item in self._ledger.partitions.all(run.run_id, phase)
             if item.status is PartitionStatus.REPORTED
         }
+        if not left:
+            return
+        try:
+            plan = self._artifacts.plan_of(run)
+        except ArtifactError as changed:
+            # By a plan that was changed nothing is judged, and the run has to end nevertheless.
+            log.error("run %s: what its tasks reported cannot be judged: %s", run.run_id, changed)
+            return
         decisions = judge_reported(self._artifacts, run, plan, phase, None, left)
         self._ledger.verdicts.decide(run.run_id, phase, decisions, follow_failures=plan.job.follows_failures)
 
     def _is_complete(self, run: Run, phase: Phase) -> bool:
         ended = self._ledger.verdicts.counts(run.run_id, phase).tally().partitions
-        return run.is_planned and ended >= run.expected(phase)
+        return run.is_planned and ended >= run.to_be_worked(phase)
 
     def _end(self, run: Run, phase: Phase) -> Run:
         """The run after a complete phase: still open where all is well and another phase follows."""
-        counts, expected = self._ledger.verdicts.counts(run.run_id, phase), run.expected(phase)
+        counts, expected = self._ledger.verdicts.counts(run.run_id, phase), run.to_be_worked(phase)
         good = counts.tally(PartitionStatus.ACCEPTED, PartitionStatus.SKIPPED).partitions
         if good < expected:
             why = f"{expected - good} of {expected} partitions did not make it"
-            why += "" if phase is run.phases[-1] else f" in the phase {phase.value}"
+            where = "the canary" if run.is_canary(phase) else f"the phase {phase.value}"
+            why += f" in {where}" if run.is_canary(phase) or phase is not run.phases[-1] else ""
             return self._ledger.runs.stop(run.run_id, RunStatus.FAILED, who=SETTLER, why=why)
-        if phase is run.phases[-1]:
+        if phase is run.phases[-1] and not run.is_canary(phase):
             # Closed first, like every run: a task that registers late is refused, or seen and proved stopped.
             why = self._verdict(run) or _ALL_WELL
             return self._ledger.runs.stop(run.run_id, RunStatus.SUCCEEDED, who=SETTLER, why=why)

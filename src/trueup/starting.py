@@ -98,6 +98,7 @@ class Starter:
             requester=request.requester,
             created_at=now,
             dry_run=request.dry_run,
+            canary=0 if request.dry_run else limited(job, request).approval.canary,
             params=check_params(job, request.params),
             window=window(job, request),
             target=job.writes_to.name,
@@ -168,7 +169,7 @@ class Starter:
         Called again for a number, it gives what was stored first: what was finished since is found finished.
         """
         plan = self._artifacts.plan_of(run)
-        planned = self._artifacts.partitions(plan.partitions)[: run.expected(phase)]
+        planned = self._artifacts.partitions(plan.partitions)[: run.to_be_worked(phase)]
         if phase is Phase.CONFIRM:
             self._leave_out_the_settled(run, [part.id for part in planned])
         items = self._ledger.partitions.get_many(run.run_id, phase, [part.id for part in planned])

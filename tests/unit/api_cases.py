@@ -17,7 +17,7 @@ from trueup.errors import RequestError
 from trueup.handling.api import Api, Services
 from trueup.handling.api.openapi import FILE
 from trueup.handling.api.routes import ROUTES
-from trueup.watching import Lists, Watch
+from trueup.watching import GateViews, Lists, Watch
 
 from .handler_world import World
 
@@ -44,7 +44,19 @@ def api_of(world: World) -> Api:
     """The API of a world."""
     watch = Watch(world.ledger, world.artifacts, world.clock)
     lists = Lists(world.ledger, world.artifacts)
-    return Api(Services(world.ledger, watch, lists, world.reports, FakeLogs(), world.start, world.jobs))
+    gates = GateViews(world.ledger, world.artifacts)
+    services = Services(
+        world.ledger,
+        watch,
+        lists,
+        world.reports,
+        FakeLogs(),
+        world.start,
+        gates,
+        world.gating,
+        world.jobs,
+    )
+    return Api(services)
 
 
 def event_of(

@@ -14,8 +14,10 @@ from typing import Any
 from trueup.accepting import Acceptance
 from trueup.artifacts import Artifacts
 from trueup.artifacts.store import MemoryStore
-from trueup.errors import RunClosed
+from trueup.errors import RunClosed, StoreUnavailable
+from trueup.gating import Gating
 from trueup.handling.accept import Accepting
+from trueup.handling.ask import Asking
 from trueup.handling.close import Closing
 from trueup.handling.plan import Planning
 from trueup.handling.settle import Settling
@@ -24,6 +26,7 @@ from trueup.handling.sweep import Sweeping
 from trueup.handling.tasks import Tasks
 from trueup.jobs import Reconcile
 from trueup.ledger import Ledger
+from trueup.model.gate import Gate
 from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Run
 from trueup.model.naming import NamingOrder
@@ -133,6 +136,7 @@ class Execution:
     told: dict[str, Any] | None = None
     children: list[Child] = field(default_factory=list)
     working: bool = False
+    token: str | None = None
 
 
 @dataclass
@@ -159,6 +163,28 @@ class FakeSteps:
     def status(self, name: str) -> str | None:
         found = self.executions.get(name)
         return found.status if found else None
+
+
+class FakePeople:
+    """What waits by token, what was woken, and what people were told."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.woken: set[str] = set()
+        self.told: list[tuple[str, str]] = []
+        self.unreachable = False
+
+    def token(self) -> str:
+        self.tokens += 1
+        return f"token-{self.tokens}"
+
+    def wake(self, token: str) -> None:
+        if self.unreachable:
+            raise StoreUnavailable("Step Functions did not do what was asked.")
+        self.woken.add(token)
+
+    def tell(self, title: str, text: str) -> None:
+        self.told.append((title, text))
 
 
 class World:
@@ -200,12 +226,15 @@ class World:
             self.ledger, starter, naming, self.ecs, self.jobs, "trueup", lambda prefix: [], tasks
         )
         self.accept = Accepting(self.ledger, self.artifacts, self.acceptance, self.ecs)
+        self.people = FakePeople()
+        self.gating = Gating(self.ledger, self.artifacts, self.clock, self.people)
+        self.ask_people = Asking(self.ledger, self.people, self.people)
         self.there: set[str] = set()
         self.settle = Settling(
-            self.ledger, self.artifacts, settlement, starter, tasks, self.there.__contains__
+            self.ledger, self.artifacts, settlement, starter, tasks, self.gating, self.there.__contains__
         )
         self.close = Closing(self.ledger, settlement, machines)
-        self.sweep = Sweeping(self.ledger, settlement, machines, self.close)
+        self.sweep = Sweeping(self.ledger, settlement, machines, self.close, self.gating)
 
     # What a test does.
 
@@ -245,12 +274,15 @@ class World:
         for _ in range(most):
             if execution.status != "RUNNING":
                 return
-            self.step(execution)
-            for child in list(execution.children):
-                self.step_child(child)
-                if child.task is not None:
-                    child.task.step()
+            self._turn(execution)
         raise AssertionError(f"{execution.name} did not end: {execution.told}")
+
+    def _turn(self, execution: Execution) -> None:
+        self.step(execution)
+        for child in list(execution.children):
+            self.step_child(child)
+            if child.task is not None:
+                child.task.step()
 
     # The arrows of the backfill machine.
 
@@ -276,7 +308,9 @@ class World:
             execution.told = self.plan.handle(execution.data)
         elif told["do"] == "name":
             self._name(execution, told)
-        elif told["do"] in ("end", "fail", "approve"):
+        elif told["do"] == "approve":
+            self._approve(execution, told)
+        elif told["do"] in ("end", "fail"):
             execution.status = "SUCCEEDED" if told["do"] == "end" else "FAILED"
         elif told["do"] == "work" and not execution.working:
             execution.children, execution.working = self._children(told["input"]), True
@@ -285,6 +319,33 @@ class World:
             self.clock.sleep(told.get("seconds", 0))  # what a reconciliation waits for
             execution.told = self.settle.handle({**execution.data, "at": told["at"]})
             execution.working = False
+
+    def _approve(self, execution: Execution, told: dict[str, Any]) -> None:
+        """Waiting at a gate: asked once, and on again when the token comes back."""
+        if execution.token is None:
+            token, asked = self.people.token(), {name: told[name] for name in ("gate", "sha256")}
+            self.ask_people.handle({**execution.data, **asked, "token": token})
+            execution.token = token
+        elif execution.token in self.people.woken:
+            self._look_again(execution, told)
+
+    def _look_again(self, execution: Execution, told: dict[str, Any]) -> None:
+        execution.token = None
+        execution.told = self.settle.handle({**execution.data, "at": told["at"]})
+
+    def time_out(self, execution: Execution) -> None:
+        """The state that waits is left by its timeout, after the seconds that it was told."""
+        assert execution.told is not None
+        self.clock.pass_(execution.told["seconds"])
+        self._look_again(execution, execution.told)
+
+    def wait(self, execution: Execution, most: int = 500) -> Gate:
+        """One execution until it waits at a gate, and the gate."""
+        for _ in range(most):
+            if execution.token is not None and execution.token not in self.people.woken:
+                return self.ledger.gates.get(execution.data["runId"], (execution.told or {})["gate"])
+            self._turn(execution)
+        raise AssertionError(f"{execution.name} did not wait: {execution.told}")
 
     def _name(self, execution: Execution, told: dict[str, Any]) -> None:
         """The task that names the partitions, and planning again with what it left."""

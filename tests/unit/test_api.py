@@ -85,7 +85,7 @@ def test_a_schedules_run_cannot_be_asked_for_in_a_body(client: Client) -> None:
 
 def test_a_call_without_an_identity_is_refused(world: World, client: Client) -> None:
     for route in ROUTES:
-        path = route.path.replace("{runId}", "x")
+        path = route.path.replace("{runId}", "x").replace("{name}", "apply")
         status, kind, _, told = client.problem(route.method, path, caller="", body=START)
         assert (403, "unsigned") == (status, kind)
         assert "Sign the call with SigV4." in told

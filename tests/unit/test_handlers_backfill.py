@@ -115,17 +115,6 @@ def test_a_sample_that_fails_keeps_everything_from_being_applied() -> None:
     at_rest(here, run.run_id)
 
 
-def test_a_job_that_needs_an_approval_is_not_applied_without_one() -> None:
-    here = world(approval={"required": True})
-    run = here.ask()
-    execution = here.execution(run)
-    here.play(execution)
-    assert "FAILED" == execution.status
-    assert "closed" != here.close.handle(here.event(execution))["did"]
-    assert (RunStatus.ABORTED, 0) == (here.run(run.run_id).status, len(here.job.sink.rows))
-    at_rest(here, run.run_id)
-
-
 def test_two_runs_whose_windows_overlap_do_not_work_at_once() -> None:
     here = world()
     first = here.ask()

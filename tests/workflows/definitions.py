@@ -19,6 +19,7 @@ SUBSTITUTIONS = {
     "Plan": "arn:aws:lambda:eu-west-1:123456789012:function:trueup-plan",
     "Accept": "arn:aws:lambda:eu-west-1:123456789012:function:trueup-accept",
     "Settle": "arn:aws:lambda:eu-west-1:123456789012:function:trueup-settle",
+    "Ask": "arn:aws:lambda:eu-west-1:123456789012:function:trueup-ask",
     "Partitions": "arn:aws:states:eu-west-1:123456789012:stateMachine:trueup-partitions",
 }
 

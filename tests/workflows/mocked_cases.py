@@ -12,7 +12,7 @@ from trueup.platform import Ended
 PLAN, NEXT, NAME = "Plan the run", "What next?", "Let the job name its partitions"
 SETTLE, WORK = "Open or settle the phase", "Work the partitions"
 WAIT = "Wait until the tasks have stopped"
-NOBODY, OVER, FAILED = "Nobody can approve yet", "Run is over", "Run has failed"
+ASK, OVER, FAILED = "Ask a person", "Run is over", "Run has failed"
 
 NUMBER, HOW = "Take a launch number", "How does the task report?"
 EXIT, WORD = "Run the task", "Run the task and wait for its word"
@@ -22,7 +22,7 @@ DONE, CLOSED, LOST = "Slice is done", "Run takes no more tasks", "Slice has fail
 
 PLANNED, SETTLED = (PLAN, NEXT), (SETTLE, NEXT)
 NAMED = (*PLANNED, NAME)
-WORKED = (WORK, *SETTLED)
+WORKED, ASKED = (WORK, *SETTLED), (ASK, *SETTLED)
 BY_EXIT, BY_WORD, ACCEPTED = (NUMBER, HOW, EXIT), (NUMBER, HOW, WORD), (ACCEPT, NOW)
 ONCE, TWICE = (*BY_EXIT, *ACCEPTED), (*BY_EXIT, *ACCEPTED, LITTLE, *BY_EXIT, *ACCEPTED)
 WORD_ONCE, WORD_TWICE = (*BY_WORD, *ACCEPTED), (*BY_WORD, *ACCEPTED, LITTLE, *BY_WORD, *ACCEPTED)
@@ -88,9 +88,19 @@ BACKFILL = (
     Case("backfill", "RehearsesThenApplies", (*PLANNED, *SETTLED, *WORKED, *SETTLED, *WORKED, OVER)),
     Case("backfill", "WaitsUntilTasksHaveStopped",
          (*PLANNED, *SETTLED, *WORKED, WAIT, *SETTLED, WAIT, *SETTLED, OVER)),
-    Case("backfill", "NeedsAnApproval", (*PLANNED, NOBODY), FAILS, "ApprovalMissing"),
-    Case("backfill", "NeedsAnApprovalAfterRehearsing",
-         (*PLANNED, *SETTLED, *WORKED, NOBODY), FAILS, "ApprovalMissing"),
+    Case("backfill", "IsApproved", (*PLANNED, *SETTLED, *ASKED, *WORKED, OVER)),
+    Case("backfill", "IsApprovedAfterRehearsing",
+         (*PLANNED, *SETTLED, *WORKED, *SETTLED, *ASKED, *WORKED, OVER)),
+    # Whoever has the token can wake it; what it is told next is what the ledger says.
+    Case("backfill", "IsWokenWithoutADecision", (*PLANNED, *SETTLED, *ASKED, *ASKED, *WORKED, OVER)),
+    Case("backfill", "IsApprovedAfterItsCanary",
+         (*PLANNED, *SETTLED, *WORKED, *ASKED, *SETTLED, *WORKED, OVER)),
+    Case("backfill", "IsRejected", (*PLANNED, *SETTLED, *ASKED, OVER)),
+    Case("backfill", "NobodyDecides", (*PLANNED, *SETTLED, *ASKED, FAILED), FAILS, "RunFailed"),
+    Case("backfill", "AskFailsInPassing",
+         (*PLANNED, *SETTLED, *ASKED, *WORKED, OVER), retried=[(ASK, 2 + 1)]),
+    Case("backfill", "AskNeverWorks",
+         (*PLANNED, *SETTLED, *ASKED, FAILED), FAILS, "RunFailed", [(ASK, 1 + 20)]),
     Case("backfill", "ServesAnEarlierGeneration", (*PLANNED, OVER)),
     Case("backfill", "JobNamesItsPartitions",
          (*NAMED, *PLANNED, *SETTLED, *WORKED, OVER), heard=Ended(exit_code=Exit.DONE)),

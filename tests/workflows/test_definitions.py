@@ -93,6 +93,15 @@ def test_every_task_has_a_timeout_retries_and_a_reason_to_exist(file: str, name:
         assert found["Comment"]
 
 
+def test_a_state_that_waits_for_a_person_lasts_as_long_as_it_was_told_and_decides_nothing() -> None:
+    asks = state("backfill", "Ask a person")
+    assert ("$.told.next.seconds", None) == (asks["TimeoutSecondsPath"], asks["ResultPath"])
+    # A retry would wait as long again: States.TaskFailed is everything but States.Timeout.
+    assert [["States.TaskFailed"]] == [rule["ErrorEquals"] for rule in asks["Retry"]]
+    ways = {asks["Next"], *(rule["Next"] for rule in asks["Catch"])}
+    assert {"Open or settle the phase"} == ways
+
+
 def test_a_callback_has_a_heartbeat() -> None:
     assert "HeartbeatSecondsPath" in state("partitions", "Run the task and wait for its word")
 

@@ -17,7 +17,7 @@ from trueup.model.plan import TaskOrder
 from .definitions import SUBSTITUTIONS
 from .ministack_faults import ATTEMPTS, PARAMETERS
 from .mocked import Endpoint, Open, endpoints, opened, run
-from .mocked_cases import ACCEPT, CASES, EXIT, NAME, NUMBER, ORDER, PLAN, RUN, SETTLE, WORD, WORK, Case
+from .mocked_cases import ACCEPT, ASK, CASES, EXIT, NAME, NUMBER, ORDER, PLAN, RUN, SETTLE, WORD, WORK, Case
 
 BY_NAME = {str(case): case for case in CASES}
 
@@ -75,6 +75,16 @@ def test_each_fan_out_has_the_name_and_the_input_that_it_was_given(sfn: Endpoint
     assert ["flights-1-1-apply-1", "flights-1-1-apply-2"] == [call["Name"] for call in calls]
     assert {SUBSTITUTIONS["Partitions"]} == {call["StateMachineArn"] for call in calls}
     assert [{"order": {"runId": "flights-1"}, "maxConcurrency": 2}] * 2 == [call["Input"] for call in calls]
+
+
+@looks_at_calls
+def test_a_person_is_asked_about_what_settling_named_each_time_by_another_token(sfn: Endpoint) -> None:
+    ran = play(sfn, BY_NAME["backfill-IsWokenWithoutADecision"])
+    calls = [call for visit in ran.of(ASK) for call in visit.calls]
+    assert {SUBSTITUTIONS["Ask"]} == {call["FunctionName"] for call in calls}
+    tokens = {call["Payload"].pop("token") for call in calls}
+    assert [{**RUN, "gate": "apply", "sha256": "ab" * 32}] * 2 == [call["Payload"] for call in calls]
+    assert 2 == len(tokens)
 
 
 @looks_at_calls

@@ -263,6 +263,16 @@ def test_step_functions_may_follow_what_it_waits_for() -> None:
     } == rules["BackfillRole"]
 
 
+def test_executions_that_wait_for_a_person_are_woken_by_those_who_decide_or_mend_and_nobody_else() -> None:
+    may = {
+        role
+        for role in of_type("AWS::IAM::Role")
+        for _, action, resource in permissions(role)
+        if action == "states:SendTaskSuccess" and resource["Fn::Sub"].endswith("-backfill")
+    }
+    assert {"ApiRole", "AskRole", "SettleRole", "SweepRole"} == may
+
+
 def test_the_closer_hears_of_the_runs_executions_alone() -> None:
     (rule,) = [one for one in deployed()["Resources"].values() if one["Type"] == "AWS::Events::Rule"]
     detail = rule["Properties"]["EventPattern"]["detail"]
@@ -295,13 +305,16 @@ def test_every_call_of_the_api_has_to_be_signed() -> None:
     assert permission["Properties"]["SourceArn"]["Fn::Sub"].endswith(":${HttpApi}/*")
 
 
-def test_the_api_changes_nothing_that_is_there() -> None:
+def test_the_api_may_do_what_its_verbs_do() -> None:
     actions = {action for _, action, _ in permissions("ApiRole")}
     assert {
         "dynamodb:GetItem",
         "dynamodb:BatchGetItem",
         "dynamodb:Query",
         "dynamodb:PutItem",
+        "dynamodb:UpdateItem",
+        "dynamodb:DeleteItem",
+        "dynamodb:ConditionCheckItem",
         "s3:GetObject",
         "s3:PutObject",
         "s3:ListBucket",
@@ -310,6 +323,7 @@ def test_the_api_changes_nothing_that_is_there() -> None:
         "logs:PutLogEvents",
         "states:StartExecution",
         "states:DescribeExecution",
+        "states:SendTaskSuccess",
     } == actions
     written = [resource for _, action, resource in permissions("ApiRole") if action == "s3:PutObject"]
     reports = ("${Bucket.Arn}/runs/*/report.", "${Bucket.Arn}/runs/*/comparison.")

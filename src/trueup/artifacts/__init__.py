@@ -17,6 +17,7 @@ from trueup.model.states import Phase
 
 if TYPE_CHECKING:
     from trueup.model.estimate import Estimate
+    from trueup.model.gate import Canary, Subject
 
 __all__ = ["Artifacts", "Store"]
 
@@ -99,6 +100,20 @@ class Artifacts:
             return Estimate.model_validate_json(self.store.get(estimate_key(run_id)))
         except ArtifactMissing:
             return None
+
+    def check(self, key: str, expected_sha256: str) -> bytes:
+        """The bytes at a key, if they are what was hashed. Raises ArtifactMissing, ArtifactError."""
+        return self._checked(key, expected_sha256)
+
+    def put_canary(self, canary: Canary) -> Subject:
+        """Store what a canary came to, under its own hash, and give what an approval has to name."""
+        from trueup.model.gate import Subject, SubjectKind
+
+        data = canonical(canary.document())
+        digest = sha256(data)
+        key = f"runs/{canary.run_id}/gates/canary-{digest[:12]}.json"
+        self.store.put_once(key, data)
+        return Subject(kind=SubjectKind.CANARY, key=key, sha256=digest)
 
     def put_brief(self, run_id: str, brief: Brief) -> Brief:
         """Store what partitions are named from, once; called again, the brief that is there."""

@@ -10,13 +10,16 @@ from typing import Annotated, Any
 import typer
 
 from trueup.cli import (
+    approve,
     audit,
     demo,
     estimate,
+    gates,
     jobs,
     logs,
     new,
     partitions,
+    reject,
     rejects,
     report,
     start,
@@ -46,6 +49,9 @@ COMMANDS: Mapping[str, Any] = {
     "jobs": jobs,
     "start": start,
     "status": status,
+    "gates": gates,
+    "approve": approve,
+    "reject": reject,
     "partitions": partitions,
     "rejects": rejects,
     "logs": logs,

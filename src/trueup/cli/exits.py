@@ -25,11 +25,13 @@ def of_error(error: TrueupError) -> int:
     return USAGE if isinstance(error, UsageError | NotFound) else FAILED
 
 
-def of_run(status: str, verdict: str | None = None) -> int:
-    """How to exit for a run that stands so; one that goes on is no failure.
+def of_run(status: str, verdict: str | None = None, *, at_gate: bool = False) -> int:
+    """How to exit for a run that stands so; one that goes on is no failure, unless it waits at a gate.
 
     What a reconciliation came to says more than that its run failed or not.
     """
+    if at_gate:
+        return WAITS
     if verdict is not None and status != "PAUSED":
         return of_verdict(verdict)
     return _OF_RUN.get(status, DONE)

@@ -30,13 +30,16 @@ def command(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Rehearse only: nothing is written.")] = False,
     sample: Annotated[int | None, typer.Option(help="Rehearse so many partitions first.")] = None,
+    canary: Annotated[
+        int | None, typer.Option(help="Apply so many partitions first, and ask before the rest.")
+    ] = None,
     max_concurrency: Annotated[int | None, typer.Option(help="Run at most so many tasks at once.")] = None,
     comment: Annotated[str, typer.Option(help="Why; on the audit trail.")] = "",
     request_id: Annotated[
         str | None, typer.Option(help="Asking twice with the same id starts one run; drawn where not given.")
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for the run's end, and exit as it ended.")
+        bool, typer.Option("--wait", help="Wait for the run's end or a gate, and exit as it stands.")
     ] = False,
     every: Every = EVERY,
     api: Address = None,
@@ -55,6 +58,7 @@ def command(
         "rejectsOf": rejects_of,
         "dryRun": dry_run or None,
         "sample": sample,
+        "canary": canary,
         "maxConcurrency": max_concurrency,
         "comment": comment or None,
     }

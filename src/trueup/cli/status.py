@@ -17,7 +17,9 @@ def command(
     run: Annotated[
         str | None, typer.Argument(help="The run's id; without it, all runs.", metavar="[RUN]")
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Go on until the run ends.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on until the run ends or waits for a person.")
+    ] = False,
     every: Every = EVERY,
     job: Annotated[str | None, typer.Option(help="Only runs of this job.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="So many runs at most.")] = 20,

@@ -20,7 +20,7 @@ _OVER = frozenset({"SUCCEEDED", "FAILED", "ABORTED", "CANCELLED", "PAUSED"})
 
 
 def follow(there: Client, run: str, every: float, *, quiet: bool) -> Any:
-    """Look at a run until it has ended or is paused, show it meanwhile, and give it as it then stands."""
+    """Look at a run until it ends, pauses or waits at a gate, show it, and give it as it then stands."""
     if quiet or not sys.stdout.isatty():
         return _follow_in_lines(there, run, every, quiet)
     from rich.console import Console
@@ -49,7 +49,7 @@ def _looks(there: Client, run: str, every: float) -> Iterator[Any]:
     while True:
         detail = before = never_back(before, there.get(run_path(run)))
         yield detail
-        if detail["run"]["status"] in _OVER:
+        if detail["run"]["status"] in _OVER or detail["gate"]:
             return
         time.sleep(every)
 
@@ -75,7 +75,8 @@ def _ended(detail: Any) -> int:
 
 def leave_with(detail: Any) -> None:
     """Exit as the run stands."""
-    raise typer.Exit(of_run(detail["run"]["status"], detail.get("verdict")))
+    at_gate = bool(detail["gate"])
+    raise typer.Exit(of_run(detail["run"]["status"], detail.get("verdict"), at_gate=at_gate))
 
 
 def summary(detail: Any) -> str:
@@ -84,6 +85,8 @@ def summary(detail: Any) -> str:
     text = f"{run['status']}: {done['done']:,.0f} of {done['total']:,.0f} partitions"
     if detail["eta"]["seconds"]:
         text += f", about {duration(detail['eta']['seconds'])} left"
+    if detail["gate"]:
+        return f"{text} (waits for {detail['waitsFor']})"
     # That all is well needs no reason.
     return text if run["status"] == "SUCCEEDED" or not run["reason"] else f"{text} ({run['reason']})"
 

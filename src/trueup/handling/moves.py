@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import Field
 
 from trueup.model.base import Count, Value
+from trueup.model.gate import Asked
 from trueup.model.ledger import Run
 from trueup.model.naming import NamingOrder
-from trueup.model.plan import Plan
-from trueup.model.states import WRITING_PHASES, Phase, RunStatus
+from trueup.model.states import Phase, RunStatus
 from trueup.naming import Tries
 
 Move = dict[str, Any]
@@ -40,10 +40,15 @@ def beginning(run: Run, phase: Phase) -> Position:
     return Position(phase=phase, dispatch=earlier * DISPATCHES, first_slice=earlier * SLICES)
 
 
-def enter(run: Run, plan: Plan, phase: Phase) -> Move:
-    """Into a phase: by a gate where the job asks for one before anything is written."""
-    gated = phase in WRITING_PHASES and plan.job.approval.required
-    return {"do": "approve" if gated else "settle", "at": beginning(run, phase).document()}
+def enter(run: Run, phase: Phase) -> Move:
+    """Into a phase: settling opens it, and finds the gate where there is one before it."""
+    return settle(beginning(run, phase))
+
+
+def approve(at: Position, asked: Asked, seconds: int) -> Move:
+    """Wait at a gate for a person, for so many seconds at most, and settle again."""
+    told = {"gate": asked.name, "sha256": asked.subject.sha256, "seconds": seconds}
+    return {"do": "approve", "at": at.document(), **told}
 
 
 def name(order: NamingOrder, task: dict[str, Any], tries: Tries) -> Move:

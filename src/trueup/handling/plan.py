@@ -8,14 +8,13 @@ from typing import Any
 
 from trueup.errors import RequestError, RunClosed
 from trueup.handling.ends import ended_of, told
-from trueup.handling.moves import Move, beginning, enter, leave, name, settle
+from trueup.handling.moves import Move, enter, leave, name
 from trueup.handling.tasks import Tasks
 from trueup.jobfile import find
 from trueup.ledger import Ledger
 from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Run
 from trueup.model.naming import Brief, Named
-from trueup.model.plan import Plan
 from trueup.model.states import Phase, RunStatus
 from trueup.naming import Naming, Tries
 from trueup.platform import Definitions, Ended
@@ -55,14 +54,15 @@ class Planning:
             self.ledger.runs.stop(run.run_id, RunStatus.FAILED, who=PLANNER, why=str(wrong))
         except RunClosed:
             pass  # Closed meanwhile: settling ends it.
-        return settle(beginning(run, run.phases[0]))
+        return enter(run, run.phases[0])
 
     def _plan(self, run: Run, job: AnyJob, event: Mapping[str, Any]) -> Move:
         if job.named_by_task and not run.is_planned:
             return self._by_its_own_code(run, job, event)
         code = Code(read=self._latest(job, "read"), write=self._latest(job, "write"))
         listing = self.listing(job.partitions.prefix) if job.partitions.by == "s3-prefix" else None
-        return self._enter(run, self.starter.plan(run, job, code, listing=listing))
+        self.starter.plan(run, job, code, listing=listing)
+        return enter(run, run.phases[0])
 
     def _by_its_own_code(self, run: Run, job: AnyJob, event: Mapping[str, Any]) -> Move:
         brief = self.naming.brief(run, self._brief(run, job))
@@ -95,7 +95,8 @@ class Planning:
 
     def _planned(self, run: Run, brief: Brief, named: Named) -> Move:
         code = Code(read=brief.read_code, write=brief.write_code)
-        return self._enter(run, self.starter.plan(run, brief.job, code, named=named.partitions))
+        self.starter.plan(run, brief.job, code, named=named.partitions)
+        return enter(run, run.phases[0])
 
     def _brief(self, run: Run, job: AnyJob) -> Brief:
         return Brief(
@@ -105,9 +106,6 @@ class Planning:
             read_code=self._latest(job, "read"),
             write_code=self._latest(job, "write"),
         )
-
-    def _enter(self, run: Run, plan: Plan) -> Move:
-        return enter(run, plan, run.phases[0])
 
     def _latest(self, job: AnyJob, mode: str) -> Any:
         return self.definitions.latest(f"{self.stack}-{job.name}-{mode}")

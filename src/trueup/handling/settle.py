@@ -8,11 +8,13 @@ from typing import Any
 
 from trueup.artifacts import Artifacts
 from trueup.artifacts.store import place
-from trueup.errors import LockHeld, RunClosed
+from trueup.errors import ArtifactError, LockHeld, RunClosed
+from trueup.gating import OPEN, Gating, before, behind_canary
 from trueup.handling import moves
 from trueup.handling.moves import DISPATCHES, Move, Position
 from trueup.handling.tasks import Tasks
 from trueup.ledger import Ledger
+from trueup.model.gate import Asked
 from trueup.model.ledger import Run
 from trueup.model.plan import Dispatch
 from trueup.model.states import WRITING_PHASES, Phase, RunStatus
@@ -34,6 +36,7 @@ class Settling:
     settlement: Settlement
     starter: Starter
     tasks: Tasks
+    gating: Gating
     arrived: Callable[[str], bool] = lambda location: True
 
     def handle(self, event: Mapping[str, Any]) -> Move:
@@ -41,7 +44,11 @@ class Settling:
         run = self.ledger.runs.get(event["runId"])
         if run.generation != event["generation"]:
             return moves.leave(run)  # A redriven execution of an earlier generation: others serve the run.
-        return self._settle(run, Position.model_validate(event["at"]))
+        at = Position.model_validate(event["at"])
+        try:
+            return self._settle(run, at)
+        except ArtifactError as changed:  # What was approved, or planned, is not what is there now.
+            return self._fail(run, at, str(changed))
 
     def _settle(self, run: Run, at: Position) -> Move:
         settled = self.settlement.settle(run.run_id, at.phase)
@@ -49,20 +56,33 @@ class Settling:
         if settled is Settled.STOPPING:
             return moves.wait(at)
         if settled is Settled.UNFINISHED and run.is_planned:
-            return self._hand_out(run, at)
+            asked = before(run, self.artifacts.plan_of(run), at.phase)
+            return self._at_gate(run, at, asked) or self._hand_out(run, at)
+        if settled is Settled.COMPLETE and run.is_canary(at.phase):
+            asked = behind_canary(self.artifacts, self.ledger, run, self.artifacts.plan_of(run))
+            return self._at_gate(run, at, asked) or moves.settle(at)
         if settled is Settled.COMPLETE:
             return self._enter(run, _after(run, at.phase))
         return moves.leave(run)
 
+    def _at_gate(self, run: Run, at: Position, asked: Asked | None) -> Move | None:
+        """What to do at a gate; None where it is open, or there is none."""
+        passage = self.gating.through(run, asked) if asked else OPEN
+        if asked and passage.waits is not None:
+            return moves.approve(at, asked, passage.waits)
+        return None if passage.is_open else self._settle(run, at)
+
     def _enter(self, run: Run, phase: Phase) -> Move:
         """Into a phase. A second look comes after the lag, if there is anything to look at."""
-        plan = self.artifacts.plan_of(run)
-        if phase is Phase.CONFIRM and plan.job.kind == "reconcile":
+        if phase is Phase.CONFIRM:
+            plan = self.artifacts.plan_of(run)
+            assert plan.job.kind == "reconcile"  # no other kind looks twice
             found = self.ledger.verdicts.counts(run.run_id, Phase.COMPARE).tally().records.produced
             return moves.later(moves.beginning(run, phase), plan.job.lag if found else 0)
-        return moves.enter(run, plan, phase)
+        return moves.enter(run, phase)
 
     def _hand_out(self, run: Run, at: Position) -> Move:
+        run = self.ledger.runs.get(run.run_id)
         mark = self._mark(run, at.phase)
         idle = at.idle + 1 if mark == at.mark else 0
         if idle >= IDLE_DISPATCHES:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueup.errors import TrueupError
+from trueup.gating import Gating
 from trueup.handling.close import Closing
 from trueup.handling.start import start_execution
 from trueup.ledger import Ledger
@@ -27,6 +28,7 @@ class Sweeping:
     settlement: Settlement
     executions: Machines
     closing: Closing
+    gating: Gating
 
     def handle(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Look after every run on the list; `did` says what was found of each, `failed` what went wrong.
@@ -47,6 +49,7 @@ class Sweeping:
 
     def _look_after(self, run_id: str) -> str:
         run = self.ledger.runs.get(run_id)
+        self.gating.wake_all(run)
         if run.status is not RunStatus.RUNNING:
             return self.settlement.close(run_id).value
         status = self.executions[run.kind].status(run.execution) if run.execution else "none"

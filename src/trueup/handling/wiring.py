@@ -16,9 +16,12 @@ from trueup.aws import connect
 from trueup.aws.ecs import Ecs
 from trueup.aws.executions import StateMachine
 from trueup.aws.logs import TaskLogs
+from trueup.aws.people import TaskTokens, Topic
 from trueup.clock import SystemClock
+from trueup.gating import Gating
 from trueup.handling.accept import Accepting
 from trueup.handling.api import Api, Services
+from trueup.handling.ask import Asking
 from trueup.handling.close import Closing
 from trueup.handling.plan import Planning
 from trueup.handling.settle import Settling
@@ -34,7 +37,7 @@ from trueup.reporting import Reports
 from trueup.reporting.comparison import Comparisons
 from trueup.settling import Settlement
 from trueup.starting import Starter
-from trueup.watching import Lists, Watch
+from trueup.watching import GateViews, Lists, Watch
 
 
 @cache
@@ -61,7 +64,14 @@ def accepting() -> Accepting:
 @cache
 def settling() -> Settling:
     """For `settle`."""
-    return Settling(_ledger(), _artifacts(), _settlement(), _starter(), _tasks(), _arrived)
+    gating = _gating()
+    return Settling(_ledger(), _artifacts(), _settlement(), _starter(), _tasks(), gating, _arrived)
+
+
+@cache
+def asking() -> Asking:
+    """For `ask`."""
+    return Asking(_ledger(), _waiting(), Topic(connect("sns"), os.environ["TRUEUP_TOPIC"]))
 
 
 @cache
@@ -73,7 +83,7 @@ def closing() -> Closing:
 @cache
 def sweeping() -> Sweeping:
     """For `sweep`."""
-    return Sweeping(_ledger(), _settlement(), _executions(), closing())
+    return Sweeping(_ledger(), _settlement(), _executions(), closing(), _gating())
 
 
 @cache
@@ -81,7 +91,9 @@ def api() -> Api:
     """For `api`."""
     watch = Watch(_ledger(), _artifacts(), SystemClock())
     lists = Lists(_ledger(), _artifacts())
-    return Api(Services(_ledger(), watch, lists, _reports(), _logs(), starting(), _jobs()))
+    gates = GateViews(_ledger(), _artifacts())
+    services = Services(_ledger(), watch, lists, _reports(), _logs(), starting(), gates, _gating(), _jobs())
+    return Api(services)
 
 
 @cache
@@ -131,6 +143,15 @@ def _acceptance() -> Acceptance:
 def _settlement() -> Settlement:
     verdict = _comparisons().verdict
     return Settlement(_ledger(), _artifacts(), _acceptance(), _reports().of, verdict)
+
+
+def _gating() -> Gating:
+    return Gating(_ledger(), _artifacts(), SystemClock(), _waiting())
+
+
+@cache
+def _waiting() -> TaskTokens:
+    return TaskTokens(connect("stepfunctions"))
 
 
 def _reports() -> Reports:

@@ -8,7 +8,9 @@ from typing import Annotated
 from pydantic import Field
 
 from trueup.model.base import Count, Instant, Name, Sha256, Value
-from trueup.model.states import GateStatus
+from trueup.model.counters import Counters
+from trueup.model.result import Output
+from trueup.model.states import GateStatus, PartitionStatus
 
 
 class SubjectKind(StrEnum):
@@ -37,6 +39,27 @@ class Asked(Value):
     subject: Subject
     roles: tuple[str, ...] = ()
     hours: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 24.0
+
+
+class CanaryPartition(Value):
+    """What one partition of a canary came to."""
+
+    partition_id: str
+    status: PartitionStatus
+    records: Counters
+    outputs: tuple[Output, ...] = ()
+
+
+class Canary(Value):
+    """What a canary wrote, as a person looks at it before the rest is written.
+
+    `of` is how many partitions the plan has.
+    """
+
+    run_id: str
+    plan_sha256: Sha256
+    of: Count
+    partitions: tuple[CanaryPartition, ...]
 
 
 class Gate(Value):

@@ -41,7 +41,7 @@ def is_one_of(who: str, patterns: Iterable[str]) -> bool:
     `ReleaseManager` is a role, `user/bob` a user, `arn:...` either, each with `*` for any characters.
     """
     own = principal(who)
-    kind_and_name = own.rpartition(":")[2]
+    kind_and_name = own.rpartition(":")[2] if own.startswith("arn:") else ""
     for pattern in patterns:
         if pattern.startswith("arn:"):
             matched = own

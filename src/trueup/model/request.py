@@ -24,6 +24,7 @@ class Wish(Value):
     params: dict[str, Any] = Field(default_factory=dict)
     dry_run: bool = False
     sample: Annotated[int, Field(ge=1)] | None = None
+    canary: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
     max_concurrency: Annotated[int, Field(ge=1, le=10_000)] | None = None
 
     @model_validator(mode="after")

@@ -6,16 +6,63 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from trueup.model.base import Count, Instant, Value
+from trueup.model.base import Count, Instant, Sha256, Value
 from trueup.model.counters import Counters
+from trueup.model.gate import SubjectKind
 from trueup.model.job import Guard
 from trueup.model.ledger import AuditEntry
+from trueup.model.request import Comment
 from trueup.model.result import PartitionError
-from trueup.model.states import PartitionStatus, Phase, RunStatus
+from trueup.model.states import GateStatus, PartitionStatus, Phase, RunStatus
+
+
+class Fact(Value):
+    """One line of what is being approved."""
+
+    name: str
+    value: str
+
+
+class GateView(Value):
+    """A gate as people see it: what is asked about, whose word counts, and what was decided."""
+
+    run_id: str
+    name: str
+    job: str
+    status: GateStatus
+    kind: SubjectKind
+    sha256: str
+    location: str
+    roles: tuple[str, ...]
+    requester: str
+    opened_at: Instant
+    expires_at: Instant
+    decided_by: str | None = None
+    decided_at: Instant | None = None
+    comment: str = ""
+    spent_by: Count | None = None
+    superseded_by: str | None = None
+    facts: list[Fact] = Field(default_factory=list)
+
+
+class GateList(Value):
+    """Gates: of a run by name, or all that wait by run."""
+
+    gates: list[GateView]
+
+
+class GateWord(Value):
+    """A person's word at a gate; whose it is says the signature, never the body."""
+
+    sha256: Sha256
+    comment: Comment = ""
 
 
 class RunView(Value):
-    """One run, as lists show it. `partitions` is None until the run is planned."""
+    """One run, as lists show it. `partitions` is None until the run is planned.
+
+    `waits_at` names the gate at which it waits for a person.
+    """
 
     run_id: str
     job: str
@@ -33,6 +80,7 @@ class RunView(Value):
     target: str
     guard: Guard
     comment: str = ""
+    waits_at: str | None = None
 
 
 class Progress(Value):
@@ -83,7 +131,8 @@ class Spending(Value):
 class RunDetail(Value):
     """How a run stands now.
 
-    `waits_for` is what the run as a whole waits for; `verdict` what a reconciliation came to.
+    `waits_for` is what the run as a whole waits for, `gate` where for a person; `verdict` what a
+    reconciliation came to.
     """
 
     run: RunView
@@ -97,6 +146,7 @@ class RunDetail(Value):
     eta: Eta
     tasks: list[TaskView]
     waits_for: str | None = None
+    gate: GateView | None = None
     spending: Spending
     plan_sha256: str = ""
     verdict: str | None = None

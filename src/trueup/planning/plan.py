@@ -56,7 +56,10 @@ def make_plan(
 
 
 def limited(job: AnyJob, request: Request) -> AnyJob:
-    """The job with the request's concurrency, which may lower the job's and not raise it."""
+    """The job with the request's canary, and its concurrency, which may lower the job's and not raise it."""
+    if request.canary is not None:
+        approval = job.approval.model_copy(update={"canary": request.canary})
+        job = job.model_copy(update={"approval": approval})
     wanted, most = request.max_concurrency, job.limits.max_concurrency
     if wanted is None:
         return job

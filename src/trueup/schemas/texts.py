@@ -100,6 +100,7 @@ _REQUEST = {
         "params": "Parameters, as the job's own schema wants them.",
         "dryRun": "Rehearse only: nothing is written.",
         "sample": "Work so many partitions only.",
+        "canary": "Apply so many partitions, the first of the plan, and ask a person before the rest.",
         "maxConcurrency": "Run at most so many tasks at once, instead of the job's own limit.",
         "comment": "Why; on the audit trail.",
     }
@@ -138,9 +139,9 @@ _JOB = {
     },
     "Approval": {
         "required": "Whether a person must approve before anything is written.",
-        "roles": "Roles whose members may approve; empty: anyone but the requester.",
-        "expiresHours": "How long an approval waits, in hours.",
-        "canary": "How many partitions are worked first, before the rest is asked for.",
+        "roles": "Patterns of roles and users who may approve; empty: anyone but the requester.",
+        "expiresHours": "For how many hours a gate can be decided, and an approval used.",
+        "canary": "So many partitions, the first of the plan, are applied before the rest is asked for.",
     },
     "BatchSettings": {
         "size": "How many records a batch should have.",

@@ -20,7 +20,7 @@ from trueup.ledger import Ledger
 from trueup.ledger.memory import MemoryTable
 from trueup.ledger.table import Table
 from trueup.model.counters import Counters
-from trueup.model.job import Job
+from trueup.model.job import Approval, Job
 from trueup.model.jobs import AnyJob
 from trueup.model.ledger import PartitionItem, Run
 from trueup.model.naming import Brief
@@ -107,6 +107,7 @@ class LocalRun:
     Of a reconciliation `job` is its hooks, or `trueup.Reconcile`; `rows` are those of its `truth` and
     `target` in memory, instead of what its file names, and `comparison` is its report.
 
+    Nobody is asked for an approval, whatever the job file says.
     Nothing happens before `plan`, `step` or `run` is called.
     """
 
@@ -134,6 +135,7 @@ class LocalRun:
         self.job_class = job
         self._rows = rows
         declared = job_file if isinstance(job_file, Job) else _load(job_file)
+        declared = declared.model_copy(update={"approval": Approval()})  # nobody is here to be asked
         self.job = declared if batch_size is None else _in_batches(declared, batch_size)
         self.clock: Clock = clock or ManualClock()
         self.ledger = Ledger(table or MemoryTable(), self.clock)

@@ -5,7 +5,8 @@ How a run stands costs a handful of items and two for each running task, whateve
 
 from __future__ import annotations
 
+from trueup.watching.gates import GateViews
 from trueup.watching.lists import Lists
 from trueup.watching.status import Watch
 
-__all__ = ["Lists", "Watch"]
+__all__ = ["GateViews", "Lists", "Watch"]

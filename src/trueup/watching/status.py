@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 
 from trueup.artifacts import Artifacts, comparison_key
 from trueup.clock import Clock
-from trueup.errors import ArtifactMissing
+from trueup.errors import ArtifactError, ArtifactMissing
 from trueup.ledger import Ledger
 from trueup.model.ledger import Counts, PartitionItem, Run, TaskItem
 from trueup.model.plan import Plan
 from trueup.model.states import Phase, RunStatus
-from trueup.model.view import Eta, RunDetail, RunView, Spending, TaskView
+from trueup.model.view import Eta, GateView, RunDetail, RunView, Spending, TaskView
 from trueup.planning.estimate import spent
+from trueup.watching.gates import GateViews
 from trueup.watching.progress import Standing
 
 
@@ -36,6 +38,7 @@ def view(run: Run) -> RunView:
         target=run.target,
         guard=run.guard,
         comment=run.request.comment if run.request else "",
+        waits_at=run.waits_at if run.status is RunStatus.RUNNING else None,
     )
 
 
@@ -46,6 +49,7 @@ class Watch:
         self._ledger = ledger
         self._artifacts = artifacts
         self._clock = clock
+        self._gates = GateViews(ledger, artifacts)
 
     def status(self, run_id: str) -> RunDetail:
         """How a run stands. Raises NotFound, StoreUnavailable."""
@@ -53,9 +57,10 @@ class Watch:
         counts = self._ledger.verdicts.counts_by_phase(run_id)
         tasks = list(self._ledger.tasks.of(run_id))
         phase = current_phase(run, counts)
-        plan = self._artifacts.plan_of(run) if run.is_planned else None
+        plan = self._plan(run)
         standing = self._standing(run, plan, phase, counts, tasks)
         by_partitions, by_work = standing.progress()
+        gate = self._gates.waited_at(run) if run.status is RunStatus.RUNNING else None
         here = standing.counts
         return RunDetail(
             run=view(run),
@@ -68,11 +73,18 @@ class Watch:
             records_per_second=round(sum(task.records_per_second for task in tasks), 1),
             eta=standing.eta() if run.status is RunStatus.RUNNING else _no_eta(run),
             tasks=[_task(task, standing) for task in tasks],
-            waits_for=_waits_for(run, tasks),
+            waits_for=_waits_for(run, tasks, gate),
+            gate=gate,
             spending=self._spending(run, plan, standing),
             plan_sha256=run.plan_sha256,
             verdict=self._verdict(run),
         )
+
+    def _plan(self, run: Run) -> Plan | None:
+        """The plan, where there is one that is what was hashed: a run without it has a state nevertheless."""
+        with suppress(ArtifactError):
+            return self._artifacts.plan_of(run)
+        return None
 
     def _verdict(self, run: Run) -> str | None:
         """What the report of a reconciliation says, once it is made."""
@@ -151,7 +163,9 @@ def _task(task: TaskItem, standing: Standing) -> TaskView:
     )
 
 
-def _waits_for(run: Run, tasks: list[TaskItem]) -> str | None:
+def _waits_for(run: Run, tasks: list[TaskItem], gate: GateView | None) -> str | None:
+    if gate is not None:
+        return f"a person at gate {gate.name}: trueup approve {run.run_id} {gate.name}"
     if run.status is RunStatus.PAUSED:
         return f"a person to resume it; it keeps its window of {run.target}"
     if run.status is RunStatus.STOPPING:

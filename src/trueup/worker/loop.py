@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from trueup.errors import (
     ArtifactError,
     ArtifactExists,
+    GateRefused,
     LaunchTaken,
     LostOwnership,
     NotTakable,
@@ -40,7 +41,7 @@ from trueup.model.result import (
     ResultContract,
     record_counts,
 )
-from trueup.model.states import WRITING_PHASES, ResultStatus, TaskStatus
+from trueup.model.states import WRITING_PHASES, Phase, ResultStatus, TaskStatus
 from trueup.worker.heart import BeatThread, Heart
 from trueup.worker.pace import BatchSize, Pace
 from trueup.worker.partition import Bench, PartitionWork, Step
@@ -116,7 +117,7 @@ class Worker:
         except Stopped as stopped:
             log.warning("leaving before any partition: %s", stopped)
             self.exit = stopped.stop.exit
-        except (UsageError, ArtifactError) as wrong:
+        except (UsageError, ArtifactError, GateRefused) as wrong:
             log.error("the input is wrong: %s", wrong)
             self._leave_word(wrong, Exit.BAD_INPUT)
         except (Exception, SystemExit) as error:  # An author's `sys.exit` is no exit code of ours.
@@ -129,6 +130,7 @@ class Worker:
         yield Step("registered")
         run = self._tools.ledger.runs.get(self._order.run_id)
         plan = self._planned = self._plan()
+        self._check_approval(run, plan)
         bench = self._bench(run, plan)
         self.heart = self._heart(task, plan, bench)
         with BeatThread(self.heart, self._tools.beat_seconds) if beats else nullcontext():
@@ -180,6 +182,11 @@ class Worker:
         plan = self._tools.artifacts.plan(self._order.plan_key, self._order.plan_sha256)
         self._tools.identity.expect(plan.code(self._order.phase))
         return plan
+
+    def _check_approval(self, run: Run, plan: Plan) -> None:
+        """Whatever started this task: nothing is written that nobody approved. Raises NotApproved."""
+        if self._order.phase is Phase.APPLY and plan.job.approval.required:
+            self._tools.ledger.gates.check_passed(run, self._order.phase.value, self._order.plan_sha256)
 
     def _bench(self, run: Run, plan: Plan) -> Bench:
         order, tools = self._order, self._tools

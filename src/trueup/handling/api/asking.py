@@ -37,6 +37,13 @@ class Call:
         except ValidationError as error:
             raise _wrong(error) from error
 
+    def body_of(self, model: type[V]) -> V:
+        """The body as a value. RequestError names the field that is wrong."""
+        try:
+            return model.model_validate(self.document(model))
+        except ValidationError as error:
+            raise _wrong(error) from error
+
     def document(self, model: type[Value]) -> dict[str, Any]:
         """The body, a JSON object with no other fields than the model has. RequestError where it is none."""
         try:

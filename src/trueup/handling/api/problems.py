@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trueup.errors import NotFound, Refused, RequestError, StoreUnavailable, TrueupError, UsageError
+from trueup.errors import (
+    NotAnApprover,
+    NotFound,
+    OwnRequest,
+    Refused,
+    RequestError,
+    StoreUnavailable,
+    TrueupError,
+    UsageError,
+)
 from trueup.model.base import Value
 
 
@@ -48,6 +57,7 @@ class Kind:
 
 WRONG = Kind("wrong-request", 400, "The request is wrong; nothing was created.")
 UNSIGNED = Kind("unsigned", 403, "The call is not signed by anybody.")
+FORBIDDEN = Kind("forbidden", 403, "Somebody else has to decide this.")
 NOT_FOUND = Kind("not-found", 404, "There is no such thing.")
 NO_ROUTE = Kind("no-route", 404, "There is no such path.")
 NO_METHOD = Kind("no-method", 405, "The path does not take this method.")
@@ -55,12 +65,14 @@ REFUSED = Kind("refused", 409, "It cannot be done as things stand.")
 FAULT = Kind("fault", 500, "The API failed; this is a bug.")
 UNAVAILABLE = Kind("unavailable", 503, "DynamoDB, S3 or Step Functions did not answer.")
 
-KINDS = (WRONG, UNSIGNED, NOT_FOUND, NO_ROUTE, NO_METHOD, REFUSED, FAULT, UNAVAILABLE)
+KINDS = (WRONG, UNSIGNED, FORBIDDEN, NOT_FOUND, NO_ROUTE, NO_METHOD, REFUSED, FAULT, UNAVAILABLE)
 
 # The first that fits, from the special to the general.
 _OF: Mapping[type[TrueupError], Kind] = {
     NotFound: NOT_FOUND,
     UsageError: WRONG,
+    NotAnApprover: FORBIDDEN,
+    OwnRequest: FORBIDDEN,
     Refused: REFUSED,
     StoreUnavailable: UNAVAILABLE,
 }

@@ -18,6 +18,9 @@ from trueup.model.report import Report
 from trueup.model.request import StartBody, Wish
 from trueup.model.view import (
     AuditList,
+    GateList,
+    GateView,
+    GateWord,
     JobList,
     LogList,
     PartitionList,
@@ -122,5 +125,23 @@ ROUTES = (
         {200: AuditList},
         query=verbs.AuditQuery,
         problems=(_NOT_FOUND,),
+    ),
+    Route("GET", "/gates", verbs.list_gates, {200: GateList}),
+    Route("GET", "/runs/{runId}/gates", verbs.show_gates, {200: GateList}, problems=(_NOT_FOUND,)),
+    Route(
+        "POST",
+        "/runs/{runId}/gates/{name}/approve",
+        verbs.approve,
+        {200: GateView},
+        body=GateWord,
+        problems=(_NOT_FOUND, _REFUSED),
+    ),
+    Route(
+        "POST",
+        "/runs/{runId}/gates/{name}/reject",
+        verbs.reject,
+        {200: GateView},
+        body=GateWord,
+        problems=(_NOT_FOUND, _REFUSED),
     ),
 )

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from trueup.gating import Gating
 from trueup.handling.start import Starting
 from trueup.ledger import Ledger
 from trueup.model.jobs import AnyJob
 from trueup.platform import Logs
 from trueup.reporting import Reports
-from trueup.watching import Lists, Watch
+from trueup.watching import GateViews, Lists, Watch
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The ledger, what looks at it, and what starts runs."""
+    """The ledger, what looks at it, what starts runs, and what brings them through gates."""
 
     ledger: Ledger
     watch: Watch
@@ -23,4 +24,6 @@ class Services:
     reports: Reports
     logs: Logs
     starting: Starting
+    gates: GateViews
+    gating: Gating
     jobs: Mapping[str, AnyJob]

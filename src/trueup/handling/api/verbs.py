@@ -16,9 +16,12 @@ from trueup.model.ledger import Run
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.report import Report
 from trueup.model.request import StartBody, Wish
-from trueup.model.states import RUN_ENDS, WRITING_PHASES, PartitionStatus, Phase, RunStatus
+from trueup.model.states import RUN_ENDS, WRITING_PHASES, GateStatus, PartitionStatus, Phase, RunStatus
 from trueup.model.view import (
     AuditList,
+    GateList,
+    GateView,
+    GateWord,
     Html,
     JobList,
     LogLine,
@@ -208,3 +211,32 @@ def show_comparison(here: Services, call: Call, run_id: str) -> ReconcileReport 
 def estimate(here: Services, call: Call) -> Estimate:
     """What a run would take; nothing is created."""
     return estimate_request(call.document(Wish), here.jobs)
+
+
+def list_gates(here: Services, call: Call) -> GateList:
+    """Every gate at which a run waits for a person."""
+    return GateList(gates=here.gates.waiting())
+
+
+def show_gates(here: Services, call: Call, run_id: str) -> GateList:
+    """The gates that a run came to, each with what it asks about."""
+    return GateList(gates=here.gates.of(run_id))
+
+
+def approve(here: Services, call: Call, run_id: str, name: str) -> GateView:
+    """Approve what has this hash; the same word of the same person again only wakes the run once more."""
+    return _decide(here, call, run_id, name, GateStatus.APPROVED)
+
+
+def reject(here: Services, call: Call, run_id: str, name: str) -> GateView:
+    """Reject what has this hash; the run ends."""
+    return _decide(here, call, run_id, name, GateStatus.REJECTED)
+
+
+def _decide(here: Services, call: Call, run_id: str, name: str, to: GateStatus) -> GateView:
+    word = call.body_of(GateWord)
+    gate = here.ledger.gates.decide(
+        run_id, name, to, who=call.caller, sha256=word.sha256, comment=word.comment
+    )
+    here.gating.wake(gate)
+    return here.gates.view(gate)

@@ -53,7 +53,7 @@ class GateScene(Scene):
         self.gates.open(self.run, self.asked)
         self.run = self.ledger.runs.get(self.run_id)
 
-    def decide(self, to: GateStatus = G.APPROVED, who: str = BOB, **changes: Any) -> Gate:
+    def say(self, to: GateStatus = G.APPROVED, who: str = BOB, **changes: Any) -> Gate:
         """A word of Bob's, as it should be but for the changes."""
         told: dict[str, Any] = {"sha256": self.sha256, "comment": "looked at it", **changes}
         return self.gates.decide(told.pop("run_id", self.run_id), "apply", to, who=who, **told)
@@ -108,13 +108,13 @@ class GateSuite:
         before = scene.run.open_for(scene.clock.now())
         scene.clock.skip(timedelta(minutes=50))
         assert before == scene.ledger.runs.get(scene.run_id).open_for(scene.clock.now())
-        scene.decide()
+        scene.say()
         scene.spend()
         assert before + 1 > scene.ledger.runs.get(scene.run_id).open_for(scene.clock.now())
 
     def test_an_approval_is_on_the_trail_and_opens_the_gate(self, table: Table) -> None:
         scene = GateScene(table)
-        approved = scene.decide()
+        approved = scene.say()
         assert (G.APPROVED, BOB, "looked at it") == (approved.status, approved.decided_by, approved.comment)
         assert approved == scene.gate()
         assert not scene.waits()
@@ -131,7 +131,7 @@ class GateSuite:
 
     def test_later_generations_go_on_under_an_approval_that_was_spent(self, table: Table) -> None:
         scene = GateScene(table)
-        scene.decide()
+        scene.say()
         spent = scene.spend()
         scene.later()
         later = scene.ledger.runs.get(scene.run_id).model_copy(update={"generation": 2})
@@ -139,47 +139,47 @@ class GateSuite:
 
     def test_a_rejection_ends_the_question(self, table: Table) -> None:
         scene = GateScene(table)
-        assert G.REJECTED is scene.decide(G.REJECTED, CAT).status
+        assert G.REJECTED is scene.say(G.REJECTED, CAT).status
         assert not scene.waits()
         refusal(NotApproved, scene.spend)
-        refusal(AlreadyDecided, scene.decide)
+        refusal(AlreadyDecided, scene.say)
 
     def test_the_requester_may_take_it_back_and_not_approve_it(self, table: Table) -> None:
         scene = GateScene(table)
-        error = refusal(OwnRequest, scene.decide, who="ann")
+        error = refusal(OwnRequest, scene.say, who="ann")
         assert "approver and requester are two people" == error.clause
-        assert G.REJECTED is scene.decide(G.REJECTED, "ann").status
+        assert G.REJECTED is scene.say(G.REJECTED, "ann").status
 
     def test_without_one_of_the_roles_nobodys_word_counts(self, table: Table) -> None:
         scene = GateScene(table)
         for to in (G.APPROVED, G.REJECTED):
-            error = refusal(NotAnApprover, scene.decide, to, EVE)
+            error = refusal(NotAnApprover, scene.say, to, EVE)
             assert "the decider has a role that the job lists" == error.clause
             assert "Ask one of ReleaseManager, user/bob." == error.remedy
         assert scene.gate().is_waiting
 
     def test_a_job_that_lists_no_roles_takes_anybodys_word_but_the_requesters(self, table: Table) -> None:
         scene = GateScene(table, roles=())
-        refusal(OwnRequest, scene.decide, who="ann")
-        assert EVE == scene.decide(who=EVE).decided_by
+        refusal(OwnRequest, scene.say, who="ann")
+        assert EVE == scene.say(who=EVE).decided_by
 
     def test_another_hash_is_refused(self, table: Table) -> None:
         scene = GateScene(table)
-        error = refusal(OtherSubject, scene.decide, sha256="f" * 64)
+        error = refusal(OtherSubject, scene.say, sha256="f" * 64)
         assert ("this hash is what is asked about", "f" * 64) == (error.clause, error.wanted)
         assert scene.sha256[:12] in str(error)
-        scene.decide()
+        scene.say()
         refusal(OtherSubject, scene.spend, sha256="f" * 64)
 
     def test_the_hash_of_another_runs_plan_is_refused_by_that_runs_name(self, table: Table) -> None:
         scene, other = GateScene(table), GateScene(table)
-        error = refusal(OtherRun, scene.decide, sha256=other.sha256)
+        error = refusal(OtherRun, scene.say, sha256=other.sha256)
         assert other.run_id in str(error)
         assert (True, True) == (scene.waits(), other.waits())
 
     def test_an_approval_that_was_copied_from_another_run_opens_nothing(self, table: Table) -> None:
         scene, other = GateScene(table), GateScene(table)
-        other.decide()
+        other.say()
         item = table.get(keys.gate(other.run_id, "apply"))
         table.write(Write(keys.gate(scene.run_id, "apply"), item={**(item or {}), "sha256": scene.sha256}))
         self._put_on_trail(scene, other)
@@ -197,36 +197,36 @@ class GateSuite:
     def test_late_is_refused_to_the_second(self, table: Table) -> None:
         scene = GateScene(table)
         scene.clock.skip(scene.gate().expires_at - scene.clock.now() - timedelta(seconds=0.5))
-        scene.decide()
+        scene.say()
         scene = GateScene(table)
         scene.clock.skip(scene.gate().expires_at - scene.clock.now())
-        assert "the gate's time is not over" == refusal(ApprovalExpired, scene.decide).clause
+        assert "the gate's time is not over" == refusal(ApprovalExpired, scene.say).clause
         assert scene.waits()
 
     def test_an_approval_that_is_not_used_in_time_opens_nothing(self, table: Table) -> None:
         scene = GateScene(table)
-        scene.decide()
+        scene.say()
         scene.later()
         refusal(ApprovalExpired, scene.spend)
         assert G.APPROVED is scene.gate().status
 
     def test_twice_is_refused_unless_the_same_person_says_the_same(self, table: Table) -> None:
         scene = GateScene(table)
-        approved = scene.decide()
-        assert approved == scene.decide()
-        error = refusal(AlreadyDecided, scene.decide, who=CAT)
+        approved = scene.say()
+        assert approved == scene.say()
+        error = refusal(AlreadyDecided, scene.say, who=CAT)
         assert "nobody decided yet" == error.clause
         assert BOB in str(error)
-        refusal(AlreadyDecided, scene.decide, G.REJECTED)
+        refusal(AlreadyDecided, scene.say, G.REJECTED)
         spent = scene.spend()
-        assert spent == scene.decide()
-        refusal(AlreadyDecided, scene.decide, who=CAT)
+        assert spent == scene.say()
+        refusal(AlreadyDecided, scene.say, who=CAT)
         assert 3 == len(scene.verbs_of_gates())
 
     def test_of_eight_people_at_once_one_decides(self, table: Table) -> None:
         scene = GateScene(table, roles=())
         words = (G.APPROVED, G.REJECTED)
-        answers = in_threads(8, lambda i: scene.decide(words[i % 2], f"arn:aws:iam::1:user/p{i}"))
+        answers = in_threads(8, lambda i: scene.say(words[i % 2], f"arn:aws:iam::1:user/p{i}"))
         assert (1, 7) == tuple(
             sum(isinstance(one, kind) for one in answers) for kind in (Gate, AlreadyDecided)
         )
@@ -236,13 +236,13 @@ class GateSuite:
         scene = GateScene(table)
         assert "it is approved, and not used yet" == refusal(NotApproved, scene.spend).clause
         refusal(NotApproved, scene.gates.check_passed, scene.run, "apply", scene.sha256)
-        scene.decide()
+        scene.say()
         refusal(NotApproved, scene.gates.check_passed, scene.run, "apply", scene.sha256)
 
     def test_a_gate_that_was_never_asked_for_is_an_error_that_names_it(self, table: Table) -> None:
         scene = GateScene(table)
         assert "no gate repair" in str(refusal(NotFound, scene.gates.get, scene.run_id, "repair"))
-        refusal(NotFound, scene.decide, run_id="no-such-run")
+        refusal(NotFound, scene.say, run_id="no-such-run")
 
     def test_an_approval_that_is_not_on_the_trail_opens_nothing(self, table: Table) -> None:
         scene = GateScene(table)
@@ -252,25 +252,25 @@ class GateSuite:
 
     def test_the_jobs_own_roles_count_and_not_those_written_at_the_gate(self, table: Table) -> None:
         scene = GateScene(table, roles=(), sha256=None)
-        scene.decide(who=EVE)
+        scene.say(who=EVE)
         refusal(NotAnApprover, scene.spend)
 
     def test_the_runs_own_requester_counts_and_not_the_one_written_at_the_gate(self, table: Table) -> None:
         scene = GateScene(table, roles=())
         scene.write(requester="somebody else")
-        scene.decide(who="ann")
+        scene.say(who="ann")
         refusal(OwnRequest, scene.spend, roles=())
 
     def test_a_gate_that_says_spent_and_a_run_that_did_not_pass_it_open_nothing(self, table: Table) -> None:
         scene = GateScene(table)
-        scene.decide()
+        scene.say()
         scene.write(status="SPENT", spentBy=1)
         refusal(AlreadyDecided, scene.spend)
         refusal(NotApproved, scene.gates.check_passed, scene.run, "apply", scene.sha256)
 
     def test_a_run_that_is_closed_or_of_another_generation_passes_no_gate(self, table: Table) -> None:
         scene = GateScene(table)
-        scene.decide()
+        scene.say()
         later = scene.run.model_copy(update={"generation": 2})
         assert "the run is of this generation" == refusal(RunClosed, scene.spend, later).clause
         scene.ledger.runs.stop(scene.run_id, R.PAUSED, who="ann", why="lunch")
@@ -281,10 +281,10 @@ class GateSuite:
         scene = GateScene(table)
         scene.ledger.runs.stop(scene.run_id, R.PAUSED, who="ann", why="lunch")
         scene.ledger.runs.finish(scene.run_id, R.PAUSED, who="settler")
-        assert G.APPROVED is scene.decide().status
+        assert G.APPROVED is scene.say().status
         scene = GateScene(table)
         scene.succeed()
-        assert "the run has not ended" == refusal(RunClosed, scene.decide).clause
+        assert "the run has not ended" == refusal(RunClosed, scene.say).clause
 
     def test_no_gate_is_asked_for_by_a_run_that_is_closed(self, table: Table) -> None:
         scene = Scene(table)
@@ -303,11 +303,11 @@ class GateSuite:
             == refusal(Stale, wait, scene.run, "apply", scene.sha256, "four").clause
         )
         refusal(OtherSubject, wait, later, "apply", "f" * 64, "five")
-        assert "three" == scene.decide().token
+        assert "three" == scene.say().token
         refusal(AlreadyDecided, wait, later, "apply", scene.sha256, "six")
 
     def test_about_something_else_it_is_asked_anew(self, table: Table) -> None:
-        for prepare in (lambda scene: None, lambda scene: scene.decide(), self._pass):
+        for prepare in (lambda scene: None, lambda scene: scene.say(), self._pass):
             scene = GateScene(table)
             prepare(scene)
             gate = scene.gates.open(scene.ledger.runs.get(scene.run_id), asked("e" * 64))
@@ -319,7 +319,7 @@ class GateSuite:
 
     @staticmethod
     def _pass(scene: GateScene) -> None:
-        scene.decide()
+        scene.say()
         scene.spend()
 
     def test_gates_end_without_a_word(self, table: Table) -> None:
@@ -329,13 +329,13 @@ class GateSuite:
             assert (to, "run-2") == (ended.status, ended.superseded_by)
             assert ended == scene.gates.end(ended, to, who="trueup:gate", why="so it is") == scene.gate()
             assert not scene.waits()
-            refusal(AlreadyDecided, scene.decide)
+            refusal(AlreadyDecided, scene.say)
             refusal(AlreadyDecided, scene.gates.open, scene.run, asked())
 
     def test_a_gate_does_not_end_over_a_word_that_came_first(self, table: Table) -> None:
         scene = GateScene(table)
         seen = scene.gate()
-        scene.decide()
+        scene.say()
         error = refusal(Stale, scene.gates.end, seen, G.SUPERSEDED, who="trueup:gate", why="newer")
         assert "the gate stands as it was read" == error.clause
         refusal(ValueError, scene.gates.end, scene.gate(), G.SUPERSEDED, who="trueup:gate", why="newer")

@@ -1,0 +1,10 @@
+"""Lets an execution wait at a gate, and tells people what waits."""
+
+from typing import Any
+
+from trueup.handling import wiring
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """JSON in, JSON out; see trueup.handling.ask."""
+    return wiring.asking().handle(event)
