@@ -32,6 +32,12 @@ from trueup.planning.forecast import forecast
 
 STARTER = "trueup:dispatch"
 NO_CANDIDATES = "nothing differed"
+# What a partition needs to have counted in which phase, to be worked in the one after it.
+_BEFORE = {
+    Phase.CONFIRM: (Phase.COMPARE, "produced", NO_CANDIDATES),
+    Phase.REPAIR: (Phase.CONFIRM, "produced", "nothing is confirmed"),
+    Phase.VERIFY: (Phase.REPAIR, "written", "nothing was repaired"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +110,7 @@ class Starter:
             target=job.writes_to.name,
             guard=job.writes_to.guard,
             limits=limited(job, request).limits,
+            repairs=job.kind == "reconcile" and job.repair is not None,
             request=request,
             execution=execution_name(run_id, 1),
             execution_input={"runId": run_id, "generation": 1},
@@ -170,8 +177,7 @@ class Starter:
         """
         plan = self._artifacts.plan_of(run)
         planned = self._artifacts.partitions(plan.partitions)[: run.to_be_worked(phase)]
-        if phase is Phase.CONFIRM:
-            self._leave_out_the_settled(run, [part.id for part in planned])
+        self._leave_out_the_settled(run, phase, [part.id for part in planned])
         items = self._ledger.partitions.get_many(run.run_id, phase, [part.id for part in planned])
         left = [one for one, item in items.items() if item.status in UNFINISHED]
         name = sha256("\n".join(left).encode())[:12]
@@ -185,12 +191,15 @@ class Starter:
             return dispatch.model_copy(update={"slices": self._artifacts.slices(dispatch.slices_key)})
         return dispatch
 
-    def _leave_out_the_settled(self, run: Run, ids: Sequence[str]) -> None:
-        """Of a reconciliation only partitions with candidates are looked at again."""
-        compared = self._ledger.partitions.get_many(run.run_id, Phase.COMPARE, ids)
-        clean = [one for one, item in compared.items() if not item.counters.produced]
-        if clean:
-            self._ledger.verdicts.skip(run.run_id, Phase.CONFIRM, clean, who=STARTER, why=NO_CANDIDATES)
+    def _leave_out_the_settled(self, run: Run, phase: Phase, ids: Sequence[str]) -> None:
+        """Of a reconciliation only partitions are looked at again, or repaired, where something was found."""
+        if phase not in _BEFORE:
+            return
+        earlier, counter, why = _BEFORE[phase]
+        before = self._ledger.partitions.get_many(run.run_id, earlier, ids)
+        done = [one for one, item in before.items() if not getattr(item.counters, counter)]
+        if done:
+            self._ledger.verdicts.skip(run.run_id, phase, done, who=STARTER, why=why)
 
 
 def first_phase(plan: Plan) -> Phase:

@@ -134,7 +134,7 @@ BACKFILL = (
 )  # fmt: skip
 
 LAG, QUANTILES = "Wait for what is in flight", "Ask both sides for their quantiles"
-_OTHERWISE = {"RehearsesThenApplies", "NeedsAnApproval", "NeedsAnApprovalAfterRehearsing"}
+_OTHERWISE = {"RehearsesThenApplies", "IsApprovedAfterRehearsing", "IsApprovedAfterItsCanary"}
 
 
 def _reconciled(case: Case) -> Case:

@@ -15,6 +15,7 @@ from trueup.reporting.comparison import Comparisons
 from trueup.reporting.comparison_page import comparison_page
 from trueup.reporting.gather import Gatherer
 from trueup.reporting.page import page
+from trueup.reporting.repairs import Repairs
 
 __all__ = ["Reports", "page", "report_key"]
 
@@ -47,6 +48,7 @@ class Reports:
             self._artifacts.store.put_once(report_key(run_id, "json"), canonical(report.document()))
         report = self._stored(run_id)
         Comparisons(self._ledger, self._artifacts).of(run)
+        Repairs(self._ledger, self._artifacts).of(run)
         # After the report that it tells: whoever finds the one and not the other makes the same page again.
         with suppress(ArtifactExists):
             self._artifacts.store.put_once(report_key(run_id, "html"), page(report).encode())
