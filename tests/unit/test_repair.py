@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trueup.artifacts import comparison_key, repair_plan_key
+from trueup.artifacts import comparison_key, repair_key, repair_plan_key
 from trueup.artifacts.store import place
 from trueup.errors import SourceError
 from trueup.jobs import Outcome, Reconcile
@@ -375,3 +375,80 @@ def test_an_approval_that_was_taken_away_repairs_nothing(damage: str) -> None:
     else:
         table.write(Write(keys.run(run.run_id), sets={"passed": {}}))
     failed(run, both, before)
+
+
+# Taken back.
+
+
+def undo_of(run: LocalRun, both: Rows, **more: Any) -> LocalRun:
+    return LocalRun(Reconcile, run.job, rows=both, approver="zoe", undoes=run, seed=77, **more)
+
+
+def test_an_undo_gives_back_what_every_row_was() -> None:
+    both, wrong = damaged()
+    before = by_id(both["target"])
+    run = repair_of(both)
+    run.run()
+    undo = undo_of(run, both)
+    ended = undo.run()
+    assert (RunStatus.SUCCEEDED, "UNDONE") == (ended.status, ended.reason)
+    assert before == by_id(both["target"])
+    assert dict.fromkeys(wrong, "APPLIED") == done(undo)
+    assert ("undo", "zoe", run.run_id) == (
+        undo.repaired.gate,
+        undo.repaired.approved_by,
+        undo.repaired.undoes,
+    )
+    assert len(wrong) == sum(one.items for one in undo.repaired.verified if one.outcome == "VERIFIED")
+
+
+def test_an_undo_leaves_alone_what_changed_since_and_what_was_never_applied() -> None:
+    both, wrong = damaged()
+    run = repair_of(both)
+    to(run, Phase.REPAIR)
+    mismatched = sorted(key for key, kind in wrong.items() if kind == "MISMATCHED")
+    healed, changed = mismatched[0], mismatched[1]
+    by_id(both["target"])[healed]["v"] = f"v{healed}"
+    run.run()
+    by_id(both["target"])[changed]["v"] = "newer"
+    undo = undo_of(run, both)
+    undo.run()
+    after = by_id(both["target"])
+    assert (f"v{healed}", "newer") == (after[healed]["v"], after[changed]["v"])
+    told = done(undo)
+    assert healed not in told
+    assert "STALE_TARGET" == told.pop(changed)
+    assert {"APPLIED"} == set(told.values())
+
+
+def test_an_undo_of_what_was_changed_since_it_was_approved_does_nothing() -> None:
+    both, _ = damaged()
+    run = repair_of(both)
+    run.run()
+    before = [dict(row) for row in both["target"]]
+    undo = undo_of(run, both)
+    undo.plan()
+    report = run.repaired.model_copy(update={"reasons": ["changed"]})
+    run.artifacts.store.put(repair_key(run.run_id), canonical(report.document()))
+    failed(undo, both, before)
+
+
+def test_killed_at_any_point_each_repair_is_taken_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trueup.worker.repairing.AT_ONCE", 2)
+    one = {"partitions": {"by": "splits", "splits": []}}
+    points, point = 1, 0
+    while point < points:
+        both, wrong = small()
+        before = by_id(both["target"])
+        run = repair_of(both, changes=one)
+        run.run()
+        undo = undo_of(run, both)
+        number = 0
+        while undo.step() is not None:
+            number += 1
+            if number == point:
+                undo.kill()
+        points, point = max(points, number if point == 0 else 0), point + 1
+        assert dict.fromkeys(wrong, "APPLIED") == done(undo), point
+        assert before == by_id(both["target"]), point
+    assert points > 20

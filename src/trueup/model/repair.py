@@ -62,6 +62,20 @@ class RepairItem(Value):
     target: str | None = None
 
 
+class UndoItem(RepairItem):
+    """One repair to take back: the row that was written, and the row before it, as canonical lines."""
+
+    wrote: str | None = None
+    before: str | None = None
+
+
+INVERSE: Mapping[Action, Action] = {
+    Action.INSERT: Action.DELETE,
+    Action.UPDATE: Action.UPDATE,
+    Action.DELETE: Action.INSERT,
+}
+
+
 def planned(findings: Iterable[Mapping[str, Any]], *, deletes: bool, first: int = 0) -> Iterator[RepairItem]:
     """The items of a report's findings: the confirmed ones alone; rows are deleted only where that is said.
 
@@ -113,14 +127,15 @@ class OutcomeLine(Value):
     items: Count
 
 
-RepairVerdict = Literal["REPAIRED", "REAPPEARED", "UNREPAIRED"]
+RepairVerdict = Literal["REPAIRED", "UNDONE", "REAPPEARED", "UNREPAIRED"]
 
 
 class RepairReport(Value):
     """What a repair came to.
 
     REPAIRED: every item was applied, and is right at a later look. REAPPEARED: some differ again. UNREPAIRED:
-    none does, and some items were stale or failed, or the repair stopped before them.
+    none does, and some items were stale or failed, or the repair stopped before them. UNDONE is what REPAIRED
+    is for a run that takes repairs back.
     `subject_sha256` is what was approved: the report's hash, or that of the repair that is undone.
     """
 

@@ -150,7 +150,9 @@ class _Gathered:
             reasons.append(f"{unseen} items were applied and not looked at again")
         if reappeared := verified.get(_REAPPEARED, 0):
             return "REAPPEARED", [f"{reappeared} items differ again", *reasons]
-        return ("UNREPAIRED", reasons) if reasons else ("REPAIRED", [])
+        if reasons:
+            return "UNREPAIRED", reasons
+        return ("UNDONE" if run.undoes else "REPAIRED"), []
 
 
 def _totals(states: Mapping[str, int]) -> dict[str, int]:

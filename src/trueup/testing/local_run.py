@@ -35,7 +35,7 @@ from trueup.platform import Ended, TaskState
 from trueup.reporting.comparison import Comparisons
 from trueup.reporting.repairs import Repairs
 from trueup.settling import Settled, Settlement
-from trueup.starting import Code, Starter, first_phase, writes
+from trueup.starting import Code, Starter, writes
 from trueup.testing.clocks import ManualClock
 from trueup.testing.rows import rows_opener
 from trueup.worker import Control, Exit, Identity, Step, Tools, Worker
@@ -111,7 +111,9 @@ class LocalRun:
     `target` in memory, instead of what its file names, and `comparison` is its report.
 
     Nobody is asked for an approval, whatever the job file says; but nothing is repaired unless there is an
-    `approver`, who approves the report as soon as it is there.
+    `approver`, who approves the report as soon as it is there. `undoes` is a run, in the same stores,
+    whose repairs are taken back.
+
     Nothing happens before `plan`, `step` or `run` is called.
     """
 
@@ -136,6 +138,7 @@ class LocalRun:
         clock: Clock | None = None,
         rows: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
         approver: str | None = None,
+        undoes: LocalRun | None = None,
     ) -> None:
         self.job_class = job
         self._rows = rows
@@ -144,10 +147,11 @@ class LocalRun:
         if declared.kind == "reconcile" and approver is None:
             declared = declared.model_copy(update={"repair": None})
         self._approver = approver
+        self._undoes = undoes
         self.job = declared if batch_size is None else _in_batches(declared, batch_size)
-        self.clock: Clock = clock or ManualClock()
-        self.ledger = Ledger(table or MemoryTable(), self.clock)
-        self.artifacts = Artifacts(store or MemoryStore())
+        self.clock: Clock = clock or (ManualClock() if undoes is None else undoes.clock)
+        self.ledger = Ledger(table or MemoryTable(), self.clock) if undoes is None else undoes.ledger
+        self.artifacts = Artifacts(store or MemoryStore()) if undoes is None else undoes.artifacts
         self.platform = LocalPlatform()
         self._rng = random.Random(seed)
         self._window = (start, end, None if keys is None else tuple(keys))
@@ -176,9 +180,11 @@ class LocalRun:
             run, plan = starter.start(
                 self.job, self._request(), Code(CODE, CODE), listing=self._listing, named=named
             )
-            phase = first_phase(plan)
-            run = starter.lock(run) if writes(phase) else run
+            phase = run.phases[0]
             self._run, self._plan = run, plan
+            if run.undoes:
+                self._approve()
+            self._run = starter.lock(run) if writes(phase) else run
             self._enter(phase)
         return self._plan
 
@@ -248,7 +254,8 @@ class LocalRun:
     @property
     def phase(self) -> Phase:
         """The phase at work: apply, or rehearse in a dry run; of a reconciliation compare, then confirm."""
-        return self._phase or first_phase(self.plan())
+        self.plan()
+        return self._phase or self.ledger.runs.get(self.run_id).phases[0]
 
     @property
     def planned(self) -> int:
@@ -303,6 +310,7 @@ class LocalRun:
             keys=keys,
             params=self._params,
             dry_run=self._dry_run,
+            undo=None if self._undoes is None else self._undoes.run_id,
         )
 
     def _named_partitions(self) -> list[Partition | str] | None:

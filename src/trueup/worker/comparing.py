@@ -214,14 +214,18 @@ def make_comparison(
     settings: Settings | None = None,
 ) -> Comparison:
     """What a task of a phase reads, or repairs."""
-    return _kind(phase)(run, plan, hooks, tools, stopping, settings)
+    return _kind(phase, bool(run.undoes))(run, plan, hooks, tools, stopping, settings)
 
 
-def _kind(phase: Phase) -> type[Comparison]:
+def _kind(phase: Phase, undoes: bool) -> type[Comparison]:
     if phase is Phase.CONFIRM:
         from trueup.worker.confirming import Confirmation
 
         return Confirmation
+    if undoes:
+        from trueup.worker.undoing import Undo, VerifyUndo
+
+        return Undo if phase is Phase.REPAIR else VerifyUndo
     if phase is Phase.REPAIR:
         from trueup.worker.repairing import Repair
 

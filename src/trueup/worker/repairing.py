@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -22,8 +22,8 @@ from trueup.jobs import Outcome, overrides
 from trueup.model.base import sha256
 from trueup.model.compared import Compared
 from trueup.model.plan import Partition
-from trueup.model.reconcile_report import ReconcileReport
-from trueup.model.repair import Action, RepairItem, RepairOutcome, deletes, gate_of, planned
+from trueup.model.reconcile_report import ObjectLine, ReconcileReport
+from trueup.model.repair import RepairItem, RepairOutcome, deletes, gate_of, planned
 from trueup.model.states import Phase
 from trueup.worker.batches import Figures, Worked, WorkedBatch
 from trueup.worker.comparing import Comparison
@@ -93,14 +93,14 @@ class Intent:
         said = {"at": self.item.at, "key": list(self.item.key), "action": self.item.action}
         if self.stale is not None:
             return {**said, "intent": None, "stale": self.stale}
-        return {**said, "intent": {"before": _text(self.before), "wanted": _text(self.wanted)}}
+        return {**said, "intent": {"before": as_text(self.before), "wanted": as_text(self.wanted)}}
 
     @classmethod
     def read(cls, item: RepairItem, line: Mapping[str, Any]) -> Intent:
         """From its line."""
         if line["intent"] is None:
             return cls(item, stale=RepairOutcome(line["stale"]))
-        return cls(item, _line(line["intent"]["before"]), _line(line["intent"]["wanted"]))
+        return cls(item, as_line(line["intent"]["before"]), as_line(line["intent"]["wanted"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +122,13 @@ class Done:
         return {**said, "detail": self.detail} if self.detail else said
 
 
-def _text(line: bytes | None) -> str | None:
+def as_text(line: bytes | None) -> str | None:
+    """A canonical line as JSON holds it."""
     return None if line is None else line.decode("utf-8", "surrogateescape")
 
 
-def _line(text: str | None) -> bytes | None:
+def as_line(text: str | None) -> bytes | None:
+    """The same back."""
     return None if text is None else text.encode("utf-8", "surrogateescape")
 
 
@@ -136,13 +138,13 @@ class Repair(Comparison):
     def open(self) -> None:
         """Open both sides, once the approval was read again. Raises UsageError where there is none."""
         try:
-            self._approved = self._report()
+            self.approved = self._approval()
         except GateRefused as refused:
             raise UsageError(str(refused), remedy="Nothing was written.") from refused
         super().open()
 
-    def _report(self) -> ReconcileReport:
-        """The report, if it is this run's and was approved. Raises ArtifactError, NotApproved."""
+    def _approval(self) -> list[ObjectLine]:
+        """What was approved names, if it is this run's. Raises ArtifactError, NotApproved."""
         settings = self.job.repair
         data = self.tools.artifacts.store.get(comparison_key(self.run.run_id, "json"))
         report = ReconcileReport.model_validate_json(data)
@@ -156,7 +158,7 @@ class Repair(Comparison):
                 f"The report is that of run {report.run_id} and its plan.", remedy="Compare again."
             )
         self._deletes = deletes(report, settings)
-        return report
+        return report.objects
 
     def count(self, part: Partition) -> int:
         """How many items there are."""
@@ -167,20 +169,17 @@ class Repair(Comparison):
 
         Raises ArtifactError where an object of findings, or of the plan, is not what it was.
         """
-        mine = [
-            one
-            for one in self._approved.objects
-            if one.partition_id == part.id and one.phase is Phase.CONFIRM
-        ]
+        mine = [one for one in self.approved if one.partition_id == part.id and one.phase is Phase.CONFIRM]
         first = 0
         for number, one in enumerate(mine):
             lines = map(json.loads, self._object(one.location, one.sha256).splitlines())
             items = list(planned(lines, deletes=self._deletes, first=first))
-            self._keep(repair_plan_key(self.run.run_id, part.id, number), items)
+            self._keep(part, number, items)
             first += len(items)
             yield from items
 
-    def _keep(self, key: str, items: list[RepairItem]) -> None:
+    def _keep(self, part: Partition, number: int, items: Sequence[RepairItem]) -> None:
+        key = repair_plan_key(self.run.run_id, part.id, number)
         data = b"".join(f"{one.model_dump_json(by_alias=True)}\n".encode() for one in items)
         try:
             self.tools.artifacts.store.put_once(key, data)
@@ -249,7 +248,7 @@ class Repair(Comparison):
         # The target last: the time between its reading and the write is where others can come in.
         truth = ours.fetch(keys)
         target = theirs.fetch(keys)
-        return {key: (_only(truth.get(key, ())), _only(target.get(key, ()))) for key in keys}
+        return {key: (only(truth.get(key, ())), only(target.get(key, ()))) for key in keys}
 
     def _intents(self, chunk: list[RepairItem]) -> list[Intent]:
         now = self._now([one.key for one in chunk])
@@ -361,13 +360,10 @@ class Repair(Comparison):
         )
 
 
-def _only(lines: Any) -> bytes | None:
+def only(lines: Any) -> bytes | None:
     """The line of a key; a mark that is like no row where there are several."""
     return None if not lines else bytes(lines[0]) if len(lines) == 1 else _SEVERAL
 
 
 def _print(line: bytes | None) -> str | None:
     return None if line is None else fingerprint(line)
-
-
-__all__ = ["Action", "Done", "Intent", "Progress", "Repair"]

@@ -93,6 +93,8 @@ def start_run(here: Services, call: Call) -> Started:
     again = asked.pop("rejectsOf", None)
     if again is not None:
         asked = _rejects_of(here, asked, again)
+    if (undo := asked.get("undo")) and "params" not in asked:
+        asked["params"] = here.ledger.runs.get(str(undo)).params
     made = here.starting.handle({**asked, "requester": call.caller})
     return Started(**_named(made), location=f"/runs/{made['runId']}")
 
