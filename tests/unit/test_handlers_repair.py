@@ -8,6 +8,7 @@ import pytest
 
 from trueup.artifacts import comparison_key
 from trueup.artifacts.store import place
+from trueup.cli import main
 from trueup.errors import GateRefused
 from trueup.model.base import canonical, sha256
 from trueup.model.gate import Gate
@@ -15,6 +16,8 @@ from trueup.model.ledger import Run
 from trueup.model.states import GateStatus, Phase, RunStatus
 from trueup.reporting.repairs import Repairs
 
+from .api_cases import api_of
+from .api_server import REGION, serving
 from .handler_world import WRITE, Execution, World
 from .test_handlers_reconcile import drifted, same, world_of
 
@@ -125,3 +128,37 @@ def test_what_was_changed_around_the_signature_stops_the_run(when: str, what: st
     assert RunStatus.FAILED is ended.status
     assert "SHA-256" in (ended.reason or "")
     assert untouched(world)
+
+
+def test_the_evidence_names_everything_by_its_hash_and_tells_what_was_changed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, run, execution, gate = waiting()
+    approve(world, gate)
+    world.play(execution)
+    found = world.reports.evidence(run.run_id)
+    assert {} == found.changed
+    manifest = found.manifest
+    assert ("REPAIRED", WRITE) == (manifest.verdict, manifest.write_code)
+    assert [(gate.name, BOB, gate.sha256)] == [
+        (one.name, one.decided_by, one.subject_sha256) for one in manifest.gates
+    ]
+    assert set(world.ecs.tasks) == set(manifest.tasks)
+    kinds = {"plan", "report", "repair", "findings", "repair plan", "verification"}
+    assert {*kinds, "before-images and outcomes"} == {one.kind for one in manifest.objects}
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAANN")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "ann's secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    with serving(api_of(world), lambda *_: None) as address:
+        monkeypatch.setenv("TRUEUP_API", address)
+        assert 0 == main(["evidence", run.run_id])
+        assert gate.sha256 in capsys.readouterr().out
+        for one in manifest.objects:
+            key = place(one.location)[1]
+            before = world.artifacts.store.get(key)
+            world.artifacts.store.put(key, before + b"\n")
+            assert [one.location] == list(world.reports.evidence(run.run_id).changed)
+            world.artifacts.store.put(key, before)
+        world.artifacts.store.put(key, b"")
+        assert 1 == main(["evidence", run.run_id])
+        assert "CHANGED" in capsys.readouterr().out

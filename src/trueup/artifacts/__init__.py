@@ -72,6 +72,11 @@ def repair_key(run_id: str) -> str:
     return f"runs/{run_id}/repair.json"
 
 
+def evidence_key(run_id: str) -> str:
+    """The manifest of a run's evidence."""
+    return f"runs/{run_id}/evidence.json"
+
+
 class Artifacts:
     """A run's objects, by what they are."""
 

@@ -150,8 +150,8 @@ class LocalRun:
         self._undoes = undoes
         self.job = declared if batch_size is None else _in_batches(declared, batch_size)
         self.clock: Clock = clock or (ManualClock() if undoes is None else undoes.clock)
-        self.ledger = Ledger(table or MemoryTable(), self.clock) if undoes is None else undoes.ledger
-        self.artifacts = Artifacts(store or MemoryStore()) if undoes is None else undoes.artifacts
+        self.ledger: Ledger = Ledger(table or MemoryTable(), self.clock) if undoes is None else undoes.ledger
+        self.artifacts: Artifacts = Artifacts(store or MemoryStore()) if undoes is None else undoes.artifacts
         self.platform = LocalPlatform()
         self._rng = random.Random(seed)
         self._window = (start, end, None if keys is None else tuple(keys))
