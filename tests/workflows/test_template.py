@@ -198,7 +198,7 @@ ENDINGS = {
     r":task-definition/\$\{AWS::StackName\}-[a-z-]+:\*": "a run goes on with the revision of its plan",
     r":task/\$\{Cluster\}/\*": "ECS names the tasks",
     r":::\$\{FlightsBucket\}/flights/\*": "a sample's input is a folder",
-    r"\$\{Bucket.Arn\}/runs/\*(/report\.(json|html)|/(comparison|repair|evidence)\.json)?": "they are its run's",
+    r"\$\{Bucket.Arn\}/runs/\*(/report\.(json|html)|/(comparison|repair|evidence)\.json)?": "its run's",
 }
 
 
