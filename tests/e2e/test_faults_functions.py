@@ -21,7 +21,7 @@ from .rig import Case, Rig, together
 
 pytestmark = pytest.mark.timeout(600)
 FUNCTIONS = ("plan", "settle", "accept")
-SECONDS = 8
+SECONDS = 15
 """What a function may take here: more than any takes, and less than anybody wants to wait."""
 TOLD = {"before": "Worker process died", "after": "Worker process died", "hang": "Task timed out after"}
 

@@ -318,7 +318,8 @@ class World:
             execution.children, execution.working = self._children(told["input"]), True
             self.dispatches += 1
         elif told["do"] != "work" or all(child.at == "over" for child in execution.children):
-            self.clock.sleep(told.get("seconds", 0))  # what a reconciliation waits for
+            if "seconds" in told:  # what a reconciliation waits for
+                self.clock.sleep(told["seconds"])
             execution.told = self.settle.handle({**execution.data, "at": told["at"]})
             execution.working = False
 
@@ -383,7 +384,7 @@ class World:
     def _take(self, child: Child) -> None:
         order = child.data["order"]
         try:
-            number = self.ledger.runs.next_launch(order["runId"], order["generation"])
+            number = self.ledger.runs.next_launch(order["runId"], order["generation"], order["dispatch"])
         except RunClosed:
             child.at = "over"
             return

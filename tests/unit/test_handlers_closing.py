@@ -162,6 +162,26 @@ def test_a_task_that_registers_when_all_is_done_is_proved_before_the_run_ends() 
     assert (RunStatus.SUCCEEDED, True) == (here.run(run.run_id).status, at_rest(here, run))
 
 
+def test_a_fan_out_that_is_redriven_beside_the_next_one_finds_the_gate_shut() -> None:
+    here, run, execution, child, _ = working()
+    number = here.ledger.runs.next_launch(run.run_id, 1, child.data["order"]["dispatch"])
+    late = here.launch(Child({**child.data, "number": {"launch": number}}))  # asked for, and not begun
+    here.ecs.unlisted.add(late.arn)
+    execution.children = []  # Somebody stopped the fan-out: settling finds what is left,
+    while execution.told["do"] != "work" or not execution.children:
+        here.step(execution)
+    (again,) = execution.children  # hands it out again,
+    child.at = "take"  # and the old one is redriven.
+    here.step_child(child)
+    assert ("over", [again]) == (child.at, execution.children)
+    late.step()
+    assert late.ended is not None
+    assert 75 == late.ended.exit_code
+    assert [] == list(here.ledger.tasks.of(run.run_id))
+    here.step_child(again)
+    assert "run" == again.at
+
+
 def test_a_task_that_begins_on_a_closed_run_touches_nothing() -> None:
     here, run, execution, child, _ = working()
     number = here.ledger.runs.next_launch(run.run_id, 1)

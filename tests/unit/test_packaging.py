@@ -32,8 +32,14 @@ def _table() -> dict[str, tuple[str, str, str]]:
     return {name: (version, licence, why) for name, version, licence, why in rows[2:]}
 
 
-def test_there_are_four_lock_files() -> None:
-    assert [lock.name for lock in LOCKS] == ["data.lock", "dev.lock", "prefect.lock", "worker.lock"]
+def test_there_are_five_lock_files() -> None:
+    assert [lock.name for lock in LOCKS] == [
+        "data.lock",
+        "dev.lock",
+        "ministack.lock",
+        "prefect.lock",
+        "worker.lock",
+    ]
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)

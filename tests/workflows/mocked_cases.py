@@ -54,7 +54,7 @@ class Case:
 RUN = {"runId": "flights-1", "generation": 1}
 ORDER = {
     "runId": "flights-1", "generation": 1, "job": "flights-summary", "phase": "apply",
-    "planKey": "runs/flights-1/plan.json", "planSha256": "ab" * 32,
+    "planKey": "runs/flights-1/plan.json", "planSha256": "ab" * 32, "dispatch": 3,
     "slice": {"sliceId": 0, "key": "runs/flights-1/partitions", "offset": 0, "length": 80, "partitions": 2,
               "weight": 2},
 }  # fmt: skip

@@ -167,17 +167,18 @@ def test_the_wait_between_two_launches_is_what_accept_says() -> None:
 
 
 def test_the_gate_is_the_ledgers_own_write() -> None:
-    call, wanted = request_of(Write(keys.run("flights-1"), adds={"launches": 1}, clauses=open_clauses(3)))
+    call, wanted = request_of(Write(keys.run("flights-1"), adds={"launches": 1}, clauses=open_clauses(3, 7)))
     assert "update_item" == call
     parameters = state("partitions", "Take a launch number")["Parameters"]
-    assert plain(wanted) == plain(filled(parameters, run_id="flights-1", generation=3))
+    assert plain(wanted) == plain(filled(parameters, run_id="flights-1", generation=3, dispatch=7))
 
 
-def filled(parameters: dict[str, Any], *, run_id: str, generation: int) -> dict[str, Any]:
+def filled(parameters: dict[str, Any], *, run_id: str, generation: int, dispatch: int) -> dict[str, Any]:
     """The state's parameters as Step Functions would make them of a child's input."""
     text = json.dumps(parameters)
     text = text.replace("States.Format('RUN#{}', $.order.runId)", f"RUN#{run_id}")
     text = text.replace("States.Format('{}', $.order.generation)", str(generation))
+    text = text.replace("States.Format('{}', $.order.dispatch)", str(dispatch))
     made: dict[str, Any] = json.loads(text.replace('S.$"', 'S"').replace('N.$"', 'N"'))
     return made
 

@@ -63,6 +63,7 @@ DO: Mapping[type[TrueupError], str] = {
 PROBLEMS: Mapping[str, str] = {
     "wrong-request": "Correct what `field` names.",
     "unsigned": "Sign the call; a role needs `execute-api:Invoke`.",
+    "forbidden": "Let a person decide whom the remedy names; `--as` is another one on the local stack.",
     "not-found": "List what there is: `GET /runs`, `GET /jobs`.",
     "no-route": "Correct the path; the remedy lists them all.",
     "no-method": "Use one of the methods in the header `allow`.",

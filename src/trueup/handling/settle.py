@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +52,9 @@ class Settling:
             return self._fail(run, at, str(changed))
 
     def _settle(self, run: Run, at: Position) -> Move:
+        # Before tasks are looked for: children that somebody redrives must not slip in between.
+        with suppress(RunClosed):
+            self.ledger.runs.next_dispatch(run.run_id, run.generation)
         settled = self.settlement.settle(run.run_id, at.phase)
         run = self.ledger.runs.get(run.run_id)
         if settled is Settled.STOPPING:
@@ -141,6 +145,7 @@ class Settling:
                 "phase": dispatch.phase.value,
                 "planKey": run.plan_key,
                 "planSha256": run.plan_sha256,
+                "dispatch": run.dispatches,
             },
             "task": self.tasks.input(plan.job, plan.code(dispatch.phase)),
             "dispatch": {"bucket": bucket, "key": key, "versionId": store.version(dispatch.slices_key)},

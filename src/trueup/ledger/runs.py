@@ -17,20 +17,28 @@ from trueup.model.states import RUN_ENDS, RunStatus, run_may_become
 NEVER_EXISTED = Clause("the run is new", "runId", "absent")
 
 
-def open_clauses(generation: int) -> tuple[Clause, ...]:
-    """What must hold before a task is launched or registers, or a run locks: open, and of this generation."""
-    return (
+def open_clauses(generation: int, dispatch: int | None = None) -> tuple[Clause, ...]:
+    """What must hold before a task is launched or registers, or a run locks: open, and of this generation.
+
+    For tasks of a dispatch also that no later one was begun: a fan-out that is redriven by hand, beside the
+    one that took its place, finds the gate shut.
+    """
+    clauses = (
         Clause("the run is open", "status", "=", RunStatus.RUNNING.value),
         Clause("the run is of this generation", "generation", "=", generation),
     )
+    if dispatch is None:
+        return clauses
+    return (*clauses, Clause("it is the run's last dispatch", "dispatches", "=", dispatch))
 
 
 def closed(run_id: str, refusal: ConditionFailed) -> RunClosed:
     """The error for a run that is not open for a generation."""
     found = refusal.old or {}
     return RunClosed(
-        f"Run {run_id} takes no tasks of this generation: "
-        f"it is {found.get('status', 'unknown')}, generation {found.get('generation')}.",
+        f"Run {run_id} takes no tasks of this generation and dispatch: "
+        f"it is {found.get('status', 'unknown')}, generation {found.get('generation')}, "
+        f"dispatch {found.get('dispatches', 0)}.",
         clause=str(refusal),
         wanted=refusal.clause.value if refusal.clause else None,
         found=refusal.old,
@@ -148,14 +156,28 @@ class Runs:
         except TransactionFailed:
             return
 
-    def next_launch(self, run_id: str, generation: int) -> int:
-        """Issue the next launch number, if the run is open and of this generation. Raises RunClosed."""
-        write = Write(keys.run(run_id), adds={"launches": 1}, clauses=open_clauses(generation))
+    def next_launch(self, run_id: str, generation: int, dispatch: int | None = None) -> int:
+        """Issue the next launch number, if the run is open, of this generation and in this dispatch.
+
+        Raises RunClosed.
+        """
+        return self._next("launches", run_id, open_clauses(generation, dispatch))
+
+    def next_dispatch(self, run_id: str, generation: int) -> int:
+        """Issue the number of the next dispatch; the gate is shut to tasks of those before. Raises RunClosed.
+
+        Tasks are to be looked for after this, as after closing: what registered before is seen, and nothing
+        registers any more. A number that no dispatch gets does no harm.
+        """
+        return self._next("dispatches", run_id, open_clauses(generation))
+
+    def _next(self, number: str, run_id: str, clauses: tuple[Clause, ...]) -> int:
+        write = Write(keys.run(run_id), adds={number: 1}, clauses=clauses)
         try:
             old = self._table.write(write)
         except ConditionFailed as refusal:
             raise closed(run_id, refusal) from refusal
-        return int((write.applied_to(old) or {})["launches"])
+        return int((write.applied_to(old) or {})[number])
 
     def stop(self, run_id: str, goal: RunStatus, *, who: str, why: str, generation: int | None = None) -> Run:
         """Close the run to new tasks; its goal says what it becomes when no task is left.

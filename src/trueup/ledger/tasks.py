@@ -24,7 +24,7 @@ class Tasks:
         self._clock = clock
 
     def register(self, run_id: str, task: TaskItem) -> None:
-        """Say that a task is alive, if the run is open, and its launch neither over nor another task's.
+        """Say that a task is alive, if the run is open and its launch neither over nor another task's.
 
         Asked again by the same task it succeeds, so an answer that was lost does no harm.
         Raises RunClosed, LaunchTaken.
@@ -33,7 +33,7 @@ class Tasks:
         new = Clause("nobody registered for this launch", "task", "absent")
         in_time = Clause("the launch is not over", "launch", "absent")
         checks = [
-            Write(keys.run(run_id), clauses=open_clauses(task.generation)),
+            Write(keys.run(run_id), clauses=open_clauses(task.generation, task.dispatch)),
             Write(keys.ended(run_id, task.launch), clauses=(in_time,)),
         ]
         try:

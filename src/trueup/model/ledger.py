@@ -45,6 +45,7 @@ class Run(Value):
     reason: str | None = None
     generation: int = 1
     launches: Count = 0
+    dispatches: Count = 0
     epoch: Count = 0
     plan_key: str = ""
     plan_sha256: Sha256 | Literal[""] = ""
@@ -155,8 +156,9 @@ class Checkpoint(Value):
 class TaskItem(Value):
     """A task from registering until it is proved stopped.
 
-    `launched_at` is when the state machine asked for it, where it said so. `records` it read and partitions
-    it `reported` itself; their work, and what is left of its slice, are the plan's estimates in seconds.
+    `dispatch` is the one that it was launched for, and `launched_at` when the state machine asked for it,
+    where one did. `records` it read and partitions it `reported` itself; their work, and what is left of its
+    slice, are the plan's estimates in seconds.
     `throttled` is how often a sink or source asked it to slow down.
     """
 
@@ -164,6 +166,7 @@ class TaskItem(Value):
     slice_id: Count
     launch: int
     generation: int
+    dispatch: Count | None = None
     task: str
     registered_at: Instant
     beat_at: Instant

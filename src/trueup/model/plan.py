@@ -183,7 +183,8 @@ class Dispatch(Value):
 class TaskOrder(Value):
     """What a task is told when it is launched. Ids and pointers only, so that it fits ECS overrides.
 
-    `launched_at` is when the state machine asked for the task, where it said so.
+    `dispatch` is which of the run's it belongs to, and `launched_at` when the state machine asked for it,
+    where one did.
     """
 
     run_id: str
@@ -194,4 +195,5 @@ class TaskOrder(Value):
     slice: Slice
     plan_key: str
     plan_sha256: Sha256
+    dispatch: Count | None = None
     launched_at: Instant | None = None

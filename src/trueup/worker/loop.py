@@ -169,6 +169,7 @@ class Worker:
             slice_id=self._order.slice.slice_id,
             launch=self._order.launch,
             generation=self._order.generation,
+            dispatch=self._order.dispatch,
             task=self._tools.identity.task,
             registered_at=now,
             beat_at=now,

@@ -233,7 +233,7 @@ WRITES: dict[str, list[Prepare]] = {
     "locks.leave": [_leave],
 }
 # These draw from a supply, so an answer that was lost costs a number or some room: never less than that.
-DRAWS = {"runs.next_launch", "rates.reserve"}
+DRAWS = {"runs.next_launch", "runs.next_dispatch", "rates.reserve"}
 READS = {
     "runs.get",
     "runs.unsettled",

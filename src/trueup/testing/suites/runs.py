@@ -162,6 +162,33 @@ class RunSuite:
         assert 1 == (error.found or {})["generation"]
         assert 1 == scene.ledger.runs.next_launch(scene.run_id, 1)
 
+    def test_dispatch_numbers_grow(self, table: Table) -> None:
+        scene = Scene(table)
+        assert [1, 2, 3] == [scene.ledger.runs.next_dispatch(scene.run_id, 1) for _ in range(3)]
+        assert 3 == scene.ledger.runs.get(scene.run_id).dispatches
+        refusal(RunClosed, scene.ledger.runs.next_dispatch, scene.run_id, 2)
+
+    def test_no_launch_number_is_issued_once_a_later_dispatch_was_begun(self, table: Table) -> None:
+        scene = Scene(table)
+        runs = scene.ledger.runs
+        first = runs.next_dispatch(scene.run_id, 1)
+        assert 1 == runs.next_launch(scene.run_id, 1, first)
+        second = runs.next_dispatch(scene.run_id, 1)
+        error = refusal(RunClosed, runs.next_launch, scene.run_id, 1, first)
+        assert ("it is the run's last dispatch", first) == (error.clause, error.wanted)
+        assert "dispatch 2" in str(error)
+        assert 2 == runs.next_launch(scene.run_id, 1, second)
+
+    def test_no_task_registers_once_a_later_dispatch_was_begun(self, table: Table) -> None:
+        scene = Scene(table)
+        first = scene.ledger.runs.next_dispatch(scene.run_id, 1)
+        mine = a_task(1).model_copy(update={"dispatch": first})
+        second = scene.ledger.runs.next_dispatch(scene.run_id, 1)
+        error = refusal(RunClosed, scene.ledger.tasks.register, scene.run_id, mine)
+        assert "it is the run's last dispatch" == error.clause
+        assert [] == list(scene.ledger.tasks.of(scene.run_id))
+        scene.ledger.tasks.register(scene.run_id, mine.model_copy(update={"dispatch": second}))
+
     def test_no_launch_number_is_issued_when_the_run_is_closed(self, table: Table) -> None:
         scene = Scene(table)
         scene.ledger.runs.stop(scene.run_id, R.PAUSED, who="ann", why="lunch")
