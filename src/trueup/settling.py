@@ -44,16 +44,19 @@ class Settlement:
         acceptance: Acceptance,
         report: Callable[[str], object] = lambda run_id: None,
         verdict: Callable[[Run], str | None] = lambda run: None,
+        is_through: Callable[[Run, Phase], bool] = lambda run, phase: phase is run.phases[-1],
     ) -> None:
         """`report` is told the id of each run that ended, before it is let go; it may be told twice.
 
-        `verdict` says what a reconciliation that is through comes to, and makes its report.
+        `verdict` says what a reconciliation that is through comes to, and makes its report; `is_through`
+        whether nothing follows a complete phase.
         """
         self._ledger = ledger
         self._artifacts = artifacts
         self._acceptance = acceptance
         self._report = report
         self._verdict = verdict
+        self._is_through = is_through
 
     def settle(self, run_id: str, phase: Phase) -> Settled:
         """Prove every task stopped, accept what is still REPORTED, and end a run whose partitions all ended.
@@ -156,7 +159,7 @@ class Settlement:
             where = "the canary" if run.is_canary(phase) else f"the phase {phase.value}"
             why += f" in {where}" if run.is_canary(phase) or phase is not run.phases[-1] else ""
             return self._stop(run, RunStatus.FAILED, why)
-        if phase is run.phases[-1] and not run.is_canary(phase):
+        if not run.is_canary(phase) and self._is_through(run, phase):
             # Closed first, like every run: a task that registers late is refused, or seen and proved stopped.
             why = self._verdict(run) or _ALL_WELL
             return self._stop(run, RunStatus.SUCCEEDED, why)

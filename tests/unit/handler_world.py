@@ -217,8 +217,10 @@ class World:
         starter = Starter(self.ledger, self.artifacts, self.clock, random.Random(0))
         self.acceptance = Acceptance(self.ledger, self.artifacts, self.ecs, self.clock)
         self.reports = Reports(self.ledger, self.artifacts)
-        verdict = Comparisons(self.ledger, self.artifacts).verdict
-        settlement = Settlement(self.ledger, self.artifacts, self.acceptance, self.reports.of, verdict)
+        made = Comparisons(self.ledger, self.artifacts)
+        settlement = Settlement(
+            self.ledger, self.artifacts, self.acceptance, self.reports.of, made.verdict, made.is_through
+        )
         machines = {"backfill": self.steps, "reconcile": self.steps}
         self.start = Starting(self.ledger, starter, machines, self.jobs)
         naming = Naming(self.ledger, self.artifacts)

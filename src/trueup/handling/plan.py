@@ -61,7 +61,7 @@ class Planning:
         return enter(run, run.phases[0])
 
     def _plan(self, run: Run, job: AnyJob, event: Mapping[str, Any]) -> Move:
-        if job.named_by_task and not run.is_planned:
+        if job.named_by_task and not run.is_planned and not run.undoes:
             return self._by_its_own_code(run, job, event)
         code = Code(read=self._latest(job, "read"), write=self._latest(job, "write"))
         listing = self.listing(job.partitions.prefix) if job.partitions.by == "s3-prefix" else None

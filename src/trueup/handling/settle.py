@@ -10,7 +10,7 @@ from typing import Any
 from trueup.artifacts import Artifacts
 from trueup.artifacts.store import place
 from trueup.errors import ArtifactError, LockHeld, RunClosed
-from trueup.gating import OPEN, Gating, before, behind_canary
+from trueup.gating import OPEN, Gating, before, before_repair, behind_canary
 from trueup.handling import moves
 from trueup.handling.moves import DISPATCHES, Move, Position
 from trueup.handling.tasks import Tasks
@@ -62,7 +62,7 @@ class Settling:
         if settled is Settled.STOPPING:
             return moves.wait(at)
         if settled is Settled.UNFINISHED and run.is_planned:
-            asked = before(run, self.artifacts.plan_of(run), at.phase)
+            asked = self._gate_before(run, at.phase)
             return self._at_gate(run, at, asked) or self._hand_out(run, at)
         if settled is Settled.COMPLETE and run.is_canary(at.phase):
             asked = behind_canary(self.artifacts, self.ledger, run, self.artifacts.plan_of(run))
@@ -70,6 +70,12 @@ class Settling:
         if settled is Settled.COMPLETE:
             return self._enter(run, _after(run, at.phase))
         return moves.leave(run)
+
+    def _gate_before(self, run: Run, phase: Phase) -> Asked | None:
+        plan = self.artifacts.plan_of(run)
+        if phase is Phase.REPAIR:
+            return before_repair(self.artifacts, self.ledger, run, plan)
+        return before(run, plan, phase)
 
     def _at_gate(self, run: Run, at: Position, asked: Asked | None) -> Move | None:
         """What to do at a gate; None where it is open, or there is none."""
@@ -79,13 +85,15 @@ class Settling:
         return None if passage.is_open else self._settle(run, at)
 
     def _enter(self, run: Run, phase: Phase) -> Move:
-        """Into a phase. A second look comes after the lag, if there is anything to look at."""
-        if phase is Phase.CONFIRM:
-            plan = self.artifacts.plan_of(run)
-            assert plan.job.kind == "reconcile"  # no other kind looks twice
-            found = self.ledger.verdicts.counts(run.run_id, Phase.COMPARE).tally().records.produced
-            return moves.later(moves.beginning(run, phase), plan.job.lag if found else 0)
-        return moves.enter(run, phase)
+        """Into a phase. Another look comes after the lag, if there is anything to look at."""
+        if phase not in (Phase.CONFIRM, Phase.VERIFY):
+            return moves.enter(run, phase)
+        plan = self.artifacts.plan_of(run)
+        assert plan.job.kind == "reconcile"  # no other kind looks twice
+        earlier = run.phases[run.phases.index(phase) - 1]
+        before = self.ledger.verdicts.counts(run.run_id, earlier).tally().records
+        found = before.produced if phase is Phase.CONFIRM else before.written
+        return moves.later(moves.beginning(run, phase), plan.job.lag if found else 0)
 
     def _hand_out(self, run: Run, at: Position) -> Move:
         mark = self._mark(run, at.phase)
