@@ -7,7 +7,7 @@ import http.client
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -217,3 +217,35 @@ def test_who_asks_whether_to_go_on_may() -> None:
             heard = b""
             while not heard.endswith(b"body"):
                 heard += asking.recv(1000)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_who_leaves_in_the_middle_of_a_question_keeps_no_server_waiting(chunked: bool) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"begun")
+        begun.set()
+        with suppress(ConnectionError):
+            await reader.read()
+        ended.set()
+
+    framed = b"Transfer-Encoding: chunked\r\n\r\n5\r\n" if chunked else b"Content-Length: 100\r\n\r\n"
+    with server(handle) as rest, gateway(listen(), {REST: rest}) as front:
+        address = front.removeprefix("http://").split(":")
+        with socket.create_connection((address[0], int(address[1])), timeout=20) as asking:
+            asking.sendall(b"PUT / HTTP/1.1\r\nHost: x\r\n" + framed + b"begun")
+            assert begun.wait(20)
+        assert ended.wait(20)
+
+
+def test_headers_come_once() -> None:
+    date = "Mon, 06 Jul 2026 01:00:00 GMT"
+    head = f"HTTP/1.1 200 OK\r\nDate: {date}\r\nServer: its own\r\nContent-Length: 0\r\n\r\n"
+    with server(says(head.encode())) as rest, gateway(listen(), {REST: rest}) as front:
+        connection = http.client.HTTPConnection(front.removeprefix("http://"), timeout=20)
+        with closing(connection):
+            connection.request("GET", "/")
+            answer = connection.getresponse()
+            assert [date] == answer.headers.get_all("Date")
+            assert ["its own"] == answer.headers.get_all("Server")

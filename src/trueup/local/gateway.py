@@ -84,6 +84,10 @@ class Gateway:
                 await writer.wait_closed()
 
 
+class _CallerGone(Exception):
+    """In the middle of its question."""
+
+
 class _Exchange:
     """One request and its response, on a connection of their own."""
 
@@ -109,6 +113,14 @@ class _Exchange:
                 asking.exception()  # the answer, or that there was none, has told it
 
     async def _ask(self, scope: Scope, receive: Receive) -> None:
+        try:
+            await self._pass(scope, receive)
+        except _CallerGone:
+            # The server waits for the rest, and who reads its answer waits for the server.
+            self._writer.transport.abort()
+            raise
+
+    async def _pass(self, scope: Scope, receive: Receive) -> None:
         target = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
         await self._write(
             h11.Request(method=scope["method"], target=target, headers=_passed_on(scope["headers"]))
@@ -153,7 +165,7 @@ async def _body(receive: Receive) -> AsyncIterator[bytes]:
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise ConnectionError("the caller is gone")
+            raise _CallerGone
         if message.get("body"):
             yield message["body"]
         more = message.get("more_body", False)
@@ -173,7 +185,14 @@ def gateway(listening: socket.socket, servers: Mapping[str, str]) -> Iterator[st
     ready: Future[Callable[[], None]] = Future()
 
     async def serve() -> None:
-        config = uvicorn.Config(Gateway(servers), log_config=None, access_log=False, lifespan="off")
+        config = uvicorn.Config(
+            Gateway(servers),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            date_header=False,  # the servers' own pass through
+            server_header=False,
+        )
         server, loop = Server(config), asyncio.get_running_loop()
         ready.set_result(lambda: stop_soon(loop, server))
         await server.serve(sockets=[listening])

@@ -279,6 +279,25 @@ def test_faults_that_are_given_over_http_are_told_to_the_stack(way: Way) -> None
     assert "when the stack starts" in json.load(refusal.value)["error"]
 
 
+@pytest.mark.parametrize("body", [b'{"faults": ' + b"[" * 100_000, b'{"faults"', b"\xff"])
+def test_faults_that_are_no_json_are_refused(way: Way, body: bytes) -> None:
+    with pytest.raises(urllib.error.HTTPError, match="400") as refusal:
+        urllib.request.urlopen(f"{way.url}/_faults", body, timeout=10)  # noqa: S310 - our own
+    assert "has to be JSON" in json.load(refusal.value)["error"]
+
+
+def test_a_presigned_call_is_one_of_its_service(way: Way, service: Service) -> None:
+    way.give(fault("call-throttled", service="s3", times=1))
+    s3 = client("s3", way.url, config=Config(signature_version="s3v4"))
+    url = s3.generate_presigned_url("get_object", Params={"Bucket": "b", "Key": "k"})
+    agent = f"app/{way.callers.introduce(TASK, 'arn:task/1')['AWS_SDK_UA_APP_ID']}"
+    call = urllib.request.Request(url, headers={"User-Agent": agent})  # noqa: S310 - our own
+    with pytest.raises(urllib.error.HTTPError, match="503"):
+        urllib.request.urlopen(call, timeout=10)  # noqa: S310
+    assert [("call-throttled", "s3 GetObject")] == way.struck()
+    assert [] == service.asked
+
+
 def test_a_service_that_is_gone_breaks_the_connection_and_not_the_gateway(way: Way, service: Service) -> None:
     way.gateway.services = {"*": "http://127.0.0.1:9"}
     with pytest.raises(ConnectionClosedError):

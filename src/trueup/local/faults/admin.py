@@ -30,7 +30,7 @@ def answer(board: Board, method: str, body: bytes, added: Callable[[], None]) ->
             return 405, {"error": f"{method} is none of GET, POST, DELETE."}
     except UsageError as error:
         return 400, {"error": str(error)}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return 400, {"error": f"The body has to be JSON: {error}"}
     return 200, board.told()
 

@@ -34,7 +34,8 @@ from trueup.local.faults.model import (
     OfCallbacks,
     OfCalls,
 )
-from trueup.local.faults.services import is_checkpoint, operation_of, refusal, service_of
+from trueup.local.faults.services import is_checkpoint, operation_of, refusal
+from trueup.local.gateway import service_of
 from trueup.local.serving import url_of
 
 log = logging.getLogger(__name__)
@@ -79,13 +80,14 @@ class Gateway:
             client.close()
 
     async def _exchange(self, client: Client, call: Call) -> None:
-        if call.target.partition("?")[0] == admin.PATH:
+        path, _, query = call.target.partition("?")
+        if path == admin.PATH:
             status, told = await asyncio.to_thread(
                 admin.answer, self._board, call.method, call.body, self.added
             )
             return await client.answer(reply(status, json.dumps(told).encode(), "application/json"))
         caller = self._callers.find(call.header("user-agent"))
-        service = service_of(call)
+        service = service_of(path.encode("latin-1"), query.encode("latin-1"), dict(call.headers))
         if caller is None:
             return await self._pass_on(client, call, service)
         if service == _STEP_FUNCTIONS:

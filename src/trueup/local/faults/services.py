@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from trueup.local.faults.http import Call, Reply, reply
-
-_SIGNED_FOR = re.compile(r"Credential=[^/]+/[^/]+/[^/]+/([^/]+)/aws4_request")
 
 # DynamoDB: developer guide, "Error handling with DynamoDB", error messages and codes.
 # S3: API reference, "Error responses", list of error codes.
@@ -34,12 +31,6 @@ _WITH_QUERY = [
 ]
 _OF_OBJECTS = {"GET": "GetObject", "PUT": "PutObject", "HEAD": "HeadObject", "DELETE": "DeleteObject"}
 _CHECKPOINTED = "cursor"
-
-
-def service_of(call: Call) -> str:
-    """The service that a request was signed for, "" where it was not signed."""
-    found = _SIGNED_FOR.search(call.header("authorization"))
-    return found[1] if found else ""
 
 
 def operation_of(call: Call, service: str) -> str:
