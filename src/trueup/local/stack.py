@@ -76,8 +76,8 @@ class Options:
     """Hears of each fault that strikes, on the thread that it strikes on."""
     scale: float = 1.0
     timeouts: float = 1.0
-    heartbeat_seconds: int = 15
-    """How long a task may be silent that is awaited by its word; on AWS long enough for a cold start."""
+    heartbeat_seconds: int = 60
+    """How long a task may be silent that is awaited by its word: long enough for its start under load."""
     task_environment: Mapping[str, str] = field(default_factory=dict)
     containers: bool = False
     """Whether tasks are containers, of the engine that DOCKER_HOST names."""
