@@ -28,7 +28,7 @@ from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable
 from trueup.local import ecs as local_ecs
 from trueup.local import faults as local_faults
-from trueup.local.aws import REGION, Connect, client, connector, ministack
+from trueup.local.aws import NO_PROXY, REGION, Connect, client, connector, ministack
 from trueup.local.deploying import Deployed, deploy, give_environment, make_machines, make_tasks
 from trueup.local.ecs import WARM, Containers, Ecs
 from trueup.local.faults import FaultPlan, Faults, Strike
@@ -235,6 +235,7 @@ def _ecs_options(
             "AWS_ENDPOINT_URL": aws,
             "AWS_ENDPOINT_URL_SFN": engine,
             **CREDENTIALS,
+            **NO_PROXY,
             **options.task_environment,
         },
         secrets=secret,
