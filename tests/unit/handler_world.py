@@ -56,7 +56,10 @@ READ, WRITE = (
 
 @dataclass
 class FakeTask:
-    """A task: its worker, stepped. `stuck`: it does not hear SIGTERM, and dies of SIGKILL a step later."""
+    """A task: its worker, stepped. `stuck`: it does not hear SIGTERM, and dies of SIGKILL a step later.
+
+    `pending`: ECS has not started its container yet.
+    """
 
     arn: str
     order: TaskOrder
@@ -64,6 +67,7 @@ class FakeTask:
     control: Control
     loop: Iterator[Step]
     stuck: bool = False
+    pending: bool = False
     killing: int = 0
     ended: Ended | None = None
     at: Step | None = None
@@ -121,7 +125,8 @@ class FakeEcs:
         found.control.signal = "SIGTERM"
         found.killing += 1
         if not found.stuck or found.killing > 2:  # SIGKILL comes after a while
-            found.end(Ended(exit_code=137, stop_code="UserInitiated", reason=reason))
+            code = None if found.pending else 137
+            found.end(Ended(exit_code=code, stop_code="UserInitiated", reason=reason))
 
     def ending(self, task: str) -> Ended | None:
         return None if task in self.forgotten or task not in self.tasks else self.tasks[task].ended

@@ -96,10 +96,32 @@ def test_how_a_task_ended_before_it_registered_is_asked_of_the_platform(
 def test_a_task_that_never_registered_and_was_stopped_for_it_counts_as_the_silence_before() -> None:
     here, child, task = launched()
     task.stuck = True
-    answers = [accepted(here, child, SILENCE) for _ in range(3)]
-    assert ["stopping", "stopping", "again"] == answers
+    answers = [accepted(here, child, SILENCE) for _ in range(4)]
+    assert ["stopping", "stopping", "stopping", "again"] == answers
+    assert [1] == [item.faults for item in here.ledger.partitions.all(task.order.run_id, Phase.APPLY)]
     (told,) = [one for one in here.ledger.audit.of(task.order.run_id) if one.verb == "launch-ended"]
     assert "States.Timeout" in told.why
+
+
+@pytest.mark.parametrize("stuck", [False, True])
+def test_a_task_that_the_platform_had_not_started_when_it_was_stopped_costs_no_fault(stuck: bool) -> None:
+    here, child, task = launched()
+    task.pending, task.stuck = True, stuck
+    answers = []
+    while "again" not in answers:
+        answers.append(accepted(here, child, SILENCE))
+    assert ["stopping"] * (3 if stuck else 1) + ["again"] == answers
+    counted = [(it.faults, it.idle) for it in here.ledger.partitions.all(task.order.run_id, Phase.APPLY)]
+    assert [(0, 1)] == counted
+    (told,) = [one for one in here.ledger.audit.of(task.order.run_id) if one.verb == "launch-ended"]
+    assert "it did not register" in told.why
+
+
+def test_of_two_tasks_for_one_launch_one_that_hung_counts_whatever_the_other_did() -> None:
+    here, child, task = launched()
+    here.launch(child).pending = True
+    assert ["stopping", "again"] == [accepted(here, child, SILENCE) for _ in range(2)]
+    assert [1] == [item.faults for item in here.ledger.partitions.all(task.order.run_id, Phase.APPLY)]
 
 
 def test_called_again_when_its_slice_has_gone_on_a_launch_costs_nothing_more() -> None:

@@ -207,10 +207,31 @@ def test_a_task_that_hangs_before_it_registers_is_stopped_and_proved(stuck: bool
     while child.at == "accept":
         here.step_child(child)
         answers.append(child.answer)
-    assert (["stopping", "stopping"] if stuck else []) + ["again"] == answers
+    assert ["stopping"] * (3 if stuck else 1) + ["again"] == answers
     assert hung.ended is not None
     here.play(execution)
     assert RunStatus.SUCCEEDED is here.run(run.run_id).status
+    at_rest(here, run.run_id)
+
+
+def test_tasks_that_are_slow_to_start_again_and_again_never_fail_the_slice() -> None:
+    here = world()
+    run = here.ask()
+    execution = here.execution(run)
+    here.fan_out(execution)
+    (child,) = execution.children
+    for _ in range(4):
+        for _ in range(2):  # its number; its task
+            here.step_child(child)
+        assert child.task is not None
+        child.task.pending = True
+        here.hear(child, {"Error": "States.Timeout", "Cause": ""})
+        while child.at == "accept":
+            here.step_child(child)
+    (first, *_) = here.ledger.partitions.all(run.run_id, Phase.APPLY)
+    assert (0, 4) == (first.faults, first.idle)
+    here.play(execution)
+    assert (RunStatus.SUCCEEDED, 3) == (here.run(run.run_id).status, accepted(here, run.run_id))
     at_rest(here, run.run_id)
 
 

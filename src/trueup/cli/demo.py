@@ -96,9 +96,9 @@ def going_on() -> list[str]:
 
 def _show_what_is_next(figures: dict[str, Any]) -> None:
     up, *others = figures["next"]
-    print("The reports of both runs, pages for a browser:")
-    for job in figures["jobs"].values():
-        print(f"  {job['report']}")
+    if kept := [job["report"] for job in figures["jobs"].values() if job["report"]]:
+        print("The reports of the runs, pages for a browser:")
+        print("\n".join(f"  {report}" for report in kept))
     print("Go on with a stack of your own, which stays until Ctrl-C:")
     print(f"  {up}")
     print("and once it says that it is up, start a run from a second shell in this folder:")

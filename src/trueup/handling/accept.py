@@ -47,11 +47,13 @@ class Accepting:
         """Where nobody told how the task ended (a timeout, a lost word), the platform is asked."""
         if not ended.is_unknown:
             return ended
-        for found in self._endings(launch, job):
+        endings = list(self._endings(launch, job))
+        for found in endings:
             # What we stopped ourselves says nothing: the silence before is what counts.
             if not (found.reason or "").startswith((over(launch), UNREGISTERED)):
                 return of_stopped(found)
-        return ended
+        # But for one whose container never ran: that was the platform's silence, and none of the task's.
+        return endings[0] if endings and all(map(_never_ran, endings)) else ended
 
     def _endings(self, launch: Launch, job: str) -> Iterable[Ended]:
         """How the launch's task ended, where it has: the one that registered, else whichever was started."""
@@ -69,6 +71,11 @@ class Accepting:
         ids = [part.id for part in self.artifacts.slice(launch.slice)]
         items = self.ledger.partitions.get_many(launch.run_id, launch.phase, ids).values()
         return {item.task for item in items if item.task and item.launch == launch.launch}
+
+
+def _never_ran(ended: Ended) -> bool:
+    """Whether a task that we stopped was still PROVISIONING, PENDING or ACTIVATING: no exit code is left."""
+    return (ended.reason or "").startswith(UNREGISTERED) and ended.exit_code is None
 
 
 def _launch(event: Mapping[str, Any]) -> Launch:

@@ -10,10 +10,12 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
@@ -43,6 +45,9 @@ SETTINGS = {
     # With an engine in reach it removes the containers of every other MiniStack on the machine.
     "DOCKER_HOST": "unix:///nonexistent/docker.sock",
 }
+
+# To this machine no proxy leads: clients that honour HTTP_PROXY, or the system's own settings, are told so.
+NO_PROXY = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
 
 # Its own main() cannot take over a socket; hypercorn, which that runs, can: here its standard input.
 _ARGS = ["-m", "hypercorn", "ministack.app:app", "--bind", "fd://0", "--keep-alive", "75"]
@@ -95,6 +100,7 @@ def client(service: str, endpoint: str, **options: Any) -> Any:
     `options` go to boto3 as they are, `config` is merged over ours.
     """
     config = Config(
+        proxies=proxies_to(endpoint),
         max_pool_connections=64,
         connect_timeout=5,
         read_timeout=60,
@@ -107,6 +113,15 @@ def client(service: str, endpoint: str, **options: Any) -> Any:
     credentials = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": REGION}
     # A session of its own: the default one is shared, and building clients from it is not thread-safe.
     return boto3.session.Session(**credentials).client(service, endpoint_url=endpoint, **options)
+
+
+def proxies_to(endpoint: str | None) -> dict[str, str] | None:
+    """The proxies that botocore is to take to an address: none to this machine, else (None) what it finds."""
+    host = (urlsplit(endpoint).hostname if endpoint else None) or ""
+    own = host == "localhost" or host.endswith(".localhost")
+    with suppress(ValueError):
+        own = own or ip_address(host).is_loopback
+    return {} if own else None
 
 
 def connector(endpoint: str) -> Connect:
@@ -130,7 +145,7 @@ def _environment(folder: Path, port: int, services: Iterable[str]) -> dict[str, 
         "TMPDIR": str(folder),  # unpacked functions go with the folder
         "SERVICES": ",".join(services),
     }
-    return kept | SETTINGS | own
+    return kept | SETTINGS | NO_PROXY | own
 
 
 def _healthy(port: int) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from itertools import takewhile
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from trueup.errors import LocalStackError, TrueupError, UsageError
@@ -47,10 +48,10 @@ def run_demo(
 
     The window begins with 2013 and ends before `end`. `faults` strike by the seed: any, where none is given.
     What the stack kept goes with it, but for the runs' reports: they are put into a folder, which is made
-    where there is none.
+    where there is none. `report` of a job is its page there; None where it could not be kept, which is noted.
     `status` is SUCCEEDED where every partition was accepted and both tables equal an independent aggregate.
     Raises LocalStackError where the stack does not come up, or a run reaches no end; UsageError where the
-    folder cannot be made.
+    folder cannot be made or written to.
     """
     _make_folder(reports)
     rng = random.Random(seed)
@@ -86,11 +87,21 @@ def _environment(faults: Sequence[Fault]) -> dict[str, str]:
 
 
 def _make_folder(folder: Path) -> None:
+    """Make it, write a file there and remove it: what cannot be kept is said before minutes pass."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
             f"{folder} cannot be made: {error.strerror}.", remedy="Name a folder for the reports that can be."
+        ) from error
+    try:
+        with NamedTemporaryFile(dir=folder) as probe:
+            probe.write(b"probe")
+            probe.flush()
+    except OSError as error:
+        raise UsageError(
+            f"Nothing can be written to {folder}: {error.strerror}.",
+            remedy="Name a folder for the reports that can be written to.",
         ) from error
 
 
@@ -183,19 +194,26 @@ class _Demo:
             "transitions": bill.transitions,
             "seconds": round(one.seconds or 0.0, 1),
             "tableEqual": self._is_right(one),
-            "report": str(self._keep_report(run.run_id)),
+            "report": self._keep_report(run.run_id),
         }
 
-    def _keep_report(self, run_id: str) -> Path:
-        """Put a run's report where it outlives the stack, its JSON beside its page; the page's path."""
+    def _keep_report(self, run_id: str) -> str | None:
+        """Put a run's report where it outlives the stack, its JSON beside its page; the page's path.
+
+        None where it cannot be kept (any more), which is noted: the figures are not lost with it.
+        """
         reports = Reports(self.up.ledger, self.up.artifacts)
         report, page = reports.of(run_id), reports.page_of(run_id)
         assert report is not None, "the run has ended"
         assert page is not None, "and so has a page"
         file = self.reports.resolve() / f"{run_id}.html"
-        file.write_text(page, encoding="utf-8")
-        file.with_suffix(".json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
-        return file
+        try:
+            file.write_text(page, encoding="utf-8")
+            file.with_suffix(".json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
+        except OSError as error:
+            self.note(f"{run_id}: its report could not be kept in {file.parent}: {error.strerror}")
+            return None
+        return str(file)
 
     def _tasks(self, job: str) -> int:
         """How many tasks ECS started for the job. It has known each for less than an hour."""

@@ -28,7 +28,7 @@ from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable
 from trueup.local import ecs as local_ecs
 from trueup.local import faults as local_faults
-from trueup.local.aws import REGION, Connect, client, connector, ministack
+from trueup.local.aws import NO_PROXY, REGION, Connect, client, connector, ministack
 from trueup.local.deploying import Deployed, deploy, give_environment, make_machines, make_tasks
 from trueup.local.ecs import WARM, Containers, Ecs
 from trueup.local.faults import FaultPlan, Faults, Strike
@@ -76,8 +76,8 @@ class Options:
     """Hears of each fault that strikes, on the thread that it strikes on."""
     scale: float = 1.0
     timeouts: float = 1.0
-    heartbeat_seconds: int = 15
-    """How long a task may be silent that is awaited by its word; on AWS long enough for a cold start."""
+    heartbeat_seconds: int = 60
+    """How long a task may be silent that is awaited by its word: long enough for its start under load."""
     task_environment: Mapping[str, str] = field(default_factory=dict)
     containers: bool = False
     """Whether tasks are containers, of the engine that DOCKER_HOST names."""
@@ -235,6 +235,7 @@ def _ecs_options(
             "AWS_ENDPOINT_URL": aws,
             "AWS_ENDPOINT_URL_SFN": engine,
             **CREDENTIALS,
+            **NO_PROXY,
             **options.task_environment,
         },
         secrets=secret,

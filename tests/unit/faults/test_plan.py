@@ -69,6 +69,9 @@ def test_a_file_may_be_json(tmp_path: Path) -> None:
         ({"fault": "sabotage"}, "'sabotage'"),
         ({"fault": "kill", "after": -1}, "after"),
         ({"fault": "kill", "after": "soon"}, "after"),
+        ({"fault": "kill", "after": True}, "after: give seconds, such as 2, or two ends, such as [0.5, 4]"),
+        ({"fault": "kill", "launches": 1}, "launches: this has to be a list"),
+        ([], "faults.0: this has to be a mapping, with `fault` and its fields"),
         ({"fault": "kill", "after": 1, "checkpoint": 1}, "two moments"),
         ({"fault": "kill", "code": 1}, "code"),
         ({"fault": "exit", "code": 256}, "code"),
@@ -93,7 +96,10 @@ def test_what_makes_no_sense_is_refused_with_its_place(given: Any, says: str) ->
     [
         ("faults: [", ":1: "),
         ("", "the file is empty"),
-        ("- fault: kill", "valid dictionary"),
+        ("- fault: kill", "f.yaml: this has to be a mapping, with `faults`, a list, and perhaps `seed`"),
+        ("[]", "f.yaml: this has to be a mapping"),
+        ("faults: kill", "f.yaml: faults: this has to be a list"),
+        ("faults: [{fault: kill, after: true}]", "f.yaml: faults.0.kill.after: give seconds"),
         ("seeds: 1", "seeds"),
     ],
 )

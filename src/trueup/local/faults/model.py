@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from trueup.errors import UsageError
 from trueup.model.base import Name, Value
@@ -19,7 +20,9 @@ LONGEST = 86_400.0
 
 def _range(value: object) -> object:
     """One number is a range without width; text that looks like a number is none."""
-    return (value, value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    if isinstance(value, bool) or not isinstance(value, int | float | list | tuple):
+        raise ValueError("give seconds, such as 2, or two ends, such as [0.5, 4]")
+    return (value, value) if isinstance(value, int | float) else value
 
 
 def _ends(value: tuple[float, float]) -> tuple[float, float]:
@@ -224,5 +227,19 @@ def as_plan(data: Any, where: str = "the faults") -> FaultPlan:
     try:
         return FaultPlan.model_validate(data)
     except ValidationError as error:
-        wrong = "\n".join(f"{where}: {dotted(one['loc'])}: {one['msg']}" for one in error.errors())
+        wrong = "\n".join(_explained(one, where) for one in error.errors())
         raise UsageError(wrong, remedy="docs/faults.md names every fault and its fields.") from error
+
+
+_NO_MAPPING = frozenset({"model_type", "model_attributes_type", "dict_type"})
+
+
+def _explained(one: ErrorDetails, where: str) -> str:
+    """One mistake, for people, after its place; a file that is wrong as a whole is named alone."""
+    place = ": ".join(filter(None, (where, dotted(one["loc"]))))
+    if one["type"] in _NO_MAPPING:
+        needs = "`fault` and its fields" if one["loc"] else "`faults`, a list, and perhaps `seed`"
+        return f"{place}: this has to be a mapping, with {needs}"
+    if one["type"] == "tuple_type":
+        return f"{place}: this has to be a list"
+    return f"{place}: {one['msg'].removeprefix('Value error, ')}"

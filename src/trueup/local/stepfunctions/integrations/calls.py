@@ -17,6 +17,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.handlers import set_list_objects_encoding_type_url
 
+from trueup.local.aws import proxies_to
 from trueup.local.stepfunctions.integrations import shapes
 from trueup.local.stepfunctions.integrations.port import Answer, ServiceFailure
 from trueup.local.stepfunctions.values import Json
@@ -70,7 +71,9 @@ class BotoCalls:
             return self._clients[service]
 
     def _create(self, service: str) -> Any:
+        endpoint = self._endpoints.get(service, self._endpoints.get("*"))
         config = Config(
+            proxies=proxies_to(endpoint),
             connect_timeout=5,
             read_timeout=_LAMBDA_SECONDS if service == "lambda" else 60,
             retries={"total_max_attempts": 1},
@@ -81,7 +84,7 @@ class BotoCalls:
         made = self._session.create_client(
             service,
             region_name=self._region,
-            endpoint_url=self._endpoints.get(service, self._endpoints.get("*")),
+            endpoint_url=endpoint,
             aws_access_key_id=os.environ.get("AWS_ACCESS_KEY_ID", "local"),
             aws_secret_access_key=os.environ.get("AWS_SECRET_ACCESS_KEY", "local"),
             aws_session_token=os.environ.get("AWS_SESSION_TOKEN"),
