@@ -64,7 +64,10 @@ def test_attempts_are_counted_over_all_iterations_of_a_map() -> None:
     plain = {key: value for key, value in TASK.items() if key != "Retry"}
     inline = {"Type": "Map", "MaxConcurrency": 1, "ItemProcessor": machine(("T", plain))}
     assert ["a", "b"] == mocked(machine(("M", inline)), [1, 2], config).output
-    children = {"ProcessorConfig": {"Mode": "DISTRIBUTED"}, **machine(("T", plain))}
+    children = {
+        "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+        **machine(("T", plain)),
+    }
     distributed = {"Type": "Map", "MaxConcurrency": 1, "ItemProcessor": children}
     assert ["a", "b"] == mocked(machine(("M", distributed)), [1, 2], config).output
 
