@@ -99,8 +99,9 @@ def test_accept_is_mocked_with_every_answer_that_it_gives() -> None:
 def test_the_file_is_read_as_a_whole() -> None:
     configuration = MockConfiguration.read(MOCKS)
     for machine, one in mocks()["StateMachines"].items():
+        workflow = parse_definition(json.dumps(definition(machine)))
         for case in one["TestCases"]:
-            assert configuration.case(machine, case).responses
+            assert configuration.case(machine, case, workflow).responses
 
 
 @pytest.mark.parametrize("machine", MACHINES)

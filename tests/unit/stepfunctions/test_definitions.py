@@ -28,6 +28,11 @@ def test_the_message_has_the_code_and_the_place_as_aws_writes_them() -> None:
     assert expected == problems(states)
 
 
+def distributed(name: str, **config: str) -> dict[str, Any]:
+    config = config or {"ExecutionType": "STANDARD"}
+    return {"ProcessorConfig": {"Mode": "DISTRIBUTED", **config}, **machine((name, passing()))}
+
+
 @pytest.mark.parametrize(
     ("said", "definition"),
     [
@@ -80,7 +85,7 @@ def test_the_message_has_the_code_and_the_place_as_aws_writes_them() -> None:
         ("InputType 'PARQUET' is not implemented; supported are JSON, JSONL, CSV",
          machine(("A", {"Type": "Map", "ItemReader": {
              "Resource": "arn:aws:states:::s3:getObject", "ReaderConfig": {"InputType": "PARQUET"}},
-             "ItemProcessor": {"ProcessorConfig": {"Mode": "DISTRIBUTED"}, **machine(("B", passing()))}}))),
+             "ItemProcessor": distributed("B")}))),
         ("State 'A' (Pass): QueryLanguage 'JSONata' is not implemented; supported are JSONPath",
          machine(("A", passing(QueryLanguage="JSONata")))),
         ("Resource 'arn:aws:states:::lambda:invoke.sync' is not implemented; supported are",
@@ -95,9 +100,20 @@ def test_the_message_has_the_code_and_the_place_as_aws_writes_them() -> None:
          machine(("P", {"Type": "Parallel", "Branches": [machine(("B", passing()))] * 2}))),
         ("DUPLICATE_LABEL_NAME: Duplicate Label name: L at /States/P/Branches/1/States/N/Label",
          machine(("P", {"Type": "Parallel", "Branches": [
-             machine((name, {"Type": "Map", "Label": "L", "ItemProcessor": {
-                 "ProcessorConfig": {"Mode": "DISTRIBUTED"}, **machine((f"in {name}", passing()))}}))
+             machine((name, {"Type": "Map", "Label": "L", "ItemProcessor": distributed(f"in {name}")}))
              for name in ("M", "N")]}))),
+        ("These fields are required: [ExecutionType] at /States/A/ItemProcessor/ProcessorConfig",
+         machine(("A", {"Type": "Map", "ItemProcessor": distributed("B", Comment="")}))),
+        *(("A label has 1 to 40 characters, of those that names may have at /States/A/Label",
+           machine(("A", {"Type": "Map", "Label": label, "ItemProcessor": distributed("B")})))
+          for label in ("", "a/b", "a b", "l" * 41)),
+        ("Value is not a Reference Path, which names one node at /States/A/ItemsPath",
+         machine(("A", {"Type": "Map", "ItemsPath": "$.x[*].y",
+                        "ItemProcessor": machine(("B", passing()))}))),
+        ("'x' is given beside 'x.$' at /States/A/Parameters/deep/x.$",
+         machine(("A", passing(Parameters={"deep": {"x": 1, "x.$": "$.x"}})))),
+        ("aws-sdk:s3:ListBuckets' is not implemented",
+         machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:s3:ListBuckets"}))),
         ("Field 'ToleratedFailureCount' is not supported",
          machine(("A", {"Type": "Map", "ToleratedFailureCount": 1,
                         "ItemProcessor": machine(("B", passing()))}))),
@@ -131,7 +147,7 @@ def test_a_state_that_is_written_twice_is_not_read_as_the_later_one() -> None:
     ],
 )
 def test_only_s3_is_read_and_written_by_a_map(field: str, given: str, resource: str) -> None:
-    processor = {"ProcessorConfig": {"Mode": "DISTRIBUTED"}, **machine(("B", passing()))}
+    processor = distributed("B")
     definition = machine(("A", {"Type": "Map", field: {"Resource": given}, "ItemProcessor": processor}))
     told = problems(definition)
     assert "State 'A' (Map)" in told

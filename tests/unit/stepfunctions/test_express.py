@@ -100,7 +100,13 @@ def test_the_type_is_told_and_stays() -> None:
     [
         {"Type": "Task", "Resource": "arn:aws:states:us-east-1:000000000000:activity:a"},
         {"Type": "Task", "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken"},
-        {"Type": "Map", "ItemProcessor": {"ProcessorConfig": {"Mode": "DISTRIBUTED"}, **FAILING}},
+        {
+            "Type": "Map",
+            "ItemProcessor": {
+                "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+                **FAILING,
+            },
+        },
     ],
 )
 def test_express_machines_neither_wait_nor_fan_out(state: dict[str, Any]) -> None:

@@ -64,7 +64,10 @@ def test_attempts_are_counted_over_all_iterations_of_a_map() -> None:
     plain = {key: value for key, value in TASK.items() if key != "Retry"}
     inline = {"Type": "Map", "MaxConcurrency": 1, "ItemProcessor": machine(("T", plain))}
     assert ["a", "b"] == mocked(machine(("M", inline)), [1, 2], config).output
-    children = {"ProcessorConfig": {"Mode": "DISTRIBUTED"}, **machine(("T", plain))}
+    children = {
+        "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+        **machine(("T", plain)),
+    }
     distributed = {"Type": "Map", "MaxConcurrency": 1, "ItemProcessor": children}
     assert ["a", "b"] == mocked(machine(("M", distributed)), [1, 2], config).output
 
@@ -92,7 +95,8 @@ def test_a_child_is_started_with_a_case_of_its_own() -> None:
 
 
 def test_states_that_are_not_named_are_not_mocked() -> None:
-    assert "SUCCEEDED" == mocked(machine(("P", passing()))).status
+    config = {"StateMachines": {"m": {"TestCases": {"Case": {}}}}}
+    assert "SUCCEEDED" == mocked(machine(("P", passing())), config=config).status
 
 
 @pytest.mark.parametrize(("said", "case"), [("Mock case 'No'", "No"), ("'Nowhere' does not exist", "Broken")])
@@ -109,6 +113,9 @@ def test_a_case_that_is_not_there_is_refused(said: str, case: str) -> None:
         ("StateMachines has to be an object", {"StateMachines": []}),
         ("run backwards", {"MockedResponses": {"A": {"3-1": {"Return": 1}}}}),
         ("answers attempt 2 twice", {"MockedResponses": {"A": {"2": {"Return": 1}, "0-2": {"Return": 2}}}}),
+        ("answers attempt 1 twice", {"MockedResponses": {"A": {"0-1": {"Return": 1}, "1": {"Return": 2}}}}),
+        ("object of responses", {"StateMachines": {"m": {"TestCases": {"Case": ["A"]}}}}),
+        ("object of responses", {"StateMachines": {"m": {"TestCases": {"Case": {"T": ["A"]}}}}}),
         ("has no Error", {"MockedResponses": {"A": {"0": {"Throw": "Error"}}}}),
         ("has no Error", {"MockedResponses": {"A": {"0": {"Throw": {"Cause": "so"}}}}}),
     ],
@@ -121,3 +128,19 @@ def test_a_configuration_is_refused_with_its_place(said: str, raw: Any) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(MockError, match=r"mocks\.json"):
         MockConfiguration.read(tmp_path / "mocks.json")
+
+
+@pytest.mark.parametrize("inner", [False, True])
+def test_a_case_that_names_a_state_that_is_not_there_is_refused(inner: bool) -> None:
+    states = machine(("Renamed", TASK))
+    if inner:
+        states = machine(("P", {"Type": "Parallel", "Branches": [states]}))
+    with pytest.raises(ApiError, match="names the state 'T', which the state machine 'm' does not have"):
+        mocked(states)
+
+
+def test_an_attempt_that_a_file_answers_twice_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mocks.json"
+    file.write_text('{"MockedResponses": {"A": {"0": {"Return": 1}, "0": {"Return": 2}}}}')
+    with pytest.raises(MockError, match="Duplicate field '0'"):
+        MockConfiguration.read(file)

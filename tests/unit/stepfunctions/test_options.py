@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from moto import mock_aws
@@ -11,6 +12,7 @@ from moto import mock_aws
 from trueup.local.serving import listen
 from trueup.local.stepfunctions.__main__ import main, parse
 from trueup.local.stepfunctions.integrations.calls import BotoCalls
+from trueup.local.stepfunctions.integrations.port import ServiceFailure
 
 
 def test_the_variables_of_step_functions_local_are_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +47,7 @@ def test_the_options_of_step_functions_local_are_taken_too() -> None:
 @mock_aws
 def test_lists_of_objects_show_no_encoding_that_nobody_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    calls = BotoCalls({}, "us-east-1", threads=1)
+    calls = BotoCalls({}, "us-east-1", threads=1, aws=True)
 
     async def listed() -> set[str]:
         await calls.call("s3", "createBucket", {"Bucket": "bucket"})
@@ -67,3 +69,54 @@ def test_a_port_that_cannot_be_had_is_told(capsys: pytest.CaptureFixture[str], p
         with pytest.raises(SystemExit, match="2"):
             main([f"--port={given}"])
     assert f"Nobody can listen at 127.0.0.1:{given}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("scale", ["abc", "0", "-1", "nan", "inf"])
+@pytest.mark.parametrize("place", ["--time-scale", "--timeout-scale", "WAIT_TIME_SCALE"])
+def test_a_scale_that_is_none_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], scale: str, place: str
+) -> None:
+    monkeypatch.setenv("WAIT_TIME_SCALE", scale if place == "WAIT_TIME_SCALE" else "1")
+    with pytest.raises(SystemExit, match="2"):
+        parse([] if place == "WAIT_TIME_SCALE" else [f"{place}={scale}"])
+    assert f"a number above 0 is needed (also in WAIT_TIME_SCALE), not '{scale}'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [None, "{", '{"StateMachines": []}', "\xe9"])
+def test_a_mock_file_that_cannot_be_read_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None
+) -> None:
+    file = tmp_path / "mocks.json"
+    if content is not None:
+        file.write_text(content, "latin-1")
+    with pytest.raises(SystemExit, match="2"):
+        main(["--port=0", "--mocks", str(file)])
+    told = capsys.readouterr()
+    assert f"the mock configuration {file}" in told.err
+    assert "" == told.out
+
+
+def call(calls: BotoCalls) -> None:
+    try:
+        asyncio.run(calls.call("dynamodb", "listTables", {}))
+    finally:
+        calls.close()
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "cn-north-1", "us-gov-west-1"])
+def test_aws_is_not_called_unless_told(monkeypatch: pytest.MonkeyPatch, region: str) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ServiceFailure, match=r"is AWS itself: give --endpoint dynamodb=URL, or --aws"):
+        call(BotoCalls({"s3": "http://127.0.0.1:1"}, region, threads=1))
+
+
+def test_an_endpoint_in_the_environment_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")
+    with pytest.raises(ServiceFailure, match=r"127\.0\.0\.1:1 failed"):
+        call(BotoCalls({}, "us-east-1", threads=1))
+
+
+def test_aws_is_called_when_told() -> None:
+    assert not parse([]).aws
+    assert parse(["--aws"]).aws

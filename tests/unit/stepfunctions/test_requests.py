@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -157,5 +158,36 @@ def test_a_redrive_that_is_asked_for_again_happens_once() -> None:
             "ListExecutions", stateMachineArn=execution.origin.machine_arn, redriveFilter="REDRIVEN"
         )
         assert [execution.arn] == [each["executionArn"] for each in listed["executions"]]
+
+    play(scene)
+
+
+ROLE = "arn:aws:iam::000000000000:role/path/machines"
+
+
+@pytest.mark.parametrize("role", ["x", "arn:aws:iam::000000000000:user/u", "arn:aws:iam::000000000000:role/"])
+def test_a_role_is_named_by_its_arn(role: str) -> None:
+    async def scene(world: World) -> None:
+        made = {"name": "n", "definition": json.dumps(machine(("P", passing())))}
+        arn = world.api("CreateStateMachine", **made, roleArn=ROLE)["stateMachineArn"]
+        for operation, body in (
+            ("CreateStateMachine", made),
+            ("UpdateStateMachine", {"stateMachineArn": arn}),
+        ):
+            with pytest.raises(ApiError, match="InvalidArn: Invalid Role Arn"):
+                world.api(operation, **body, roleArn=role)
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("said", "keys"),
+    [("more than one tag", ["a", "a"]), ("cannot begin with aws:", ["aws:a"]), ("cannot begin", ["AWS:a"])],
+)
+def test_tags_that_aws_refuses_are_refused(said: str, keys: list[str]) -> None:
+    async def scene(world: World) -> None:
+        tags = [{"key": key, "value": str(number)} for number, key in enumerate(keys)]
+        with pytest.raises(ApiError, match=said):
+            world.api("CreateActivity", name="a", tags=tags)
 
     play(scene)

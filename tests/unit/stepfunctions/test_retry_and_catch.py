@@ -167,3 +167,9 @@ def test_an_error_and_its_cause_are_no_longer_than_the_api_can_tell() -> None:
     fail = {"Type": "Fail", "ErrorPath": "$.long", "CausePath": "$.long"}
     ran = execute(machine(("F", fail)), {"long": "é" * 40_000})
     assert (256, 32_768) == (len(ran.error or ""), len(ran.cause or ""))
+
+
+def test_a_delay_beyond_any_number_is_a_long_one() -> None:
+    retries = Retries([Retrier(errors=("E",), attempts=99, backoff=1e7)], Chance(1))
+    delays = [retries.next_delay(StateError("E")) or 0 for _ in range(99)]
+    assert delays[-1] > 365 * 24 * 3600

@@ -61,7 +61,10 @@ def takes(kind: str, field: str) -> bool:
     return not any(f"Field '{field}' is not supported" in problem.message for problem in problems)
 
 
-DISTRIBUTED = {"ProcessorConfig": {"Mode": "DISTRIBUTED"}, **machine(("P", passing()))}
+DISTRIBUTED = {
+    "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+    **machine(("P", passing())),
+}
 
 
 def test_functions_and_comparisons_are_those_of_the_language() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from trueup.local.serving import listen
 from trueup.local.stepfunctions.engine import DEFAULT_ACCOUNT, DEFAULT_REGION
+from trueup.local.stepfunctions.mocking import MockError
 from trueup.local.stepfunctions.server import DEFAULT_PORT, Options, serve
 
 _ENDPOINTS = {
@@ -40,15 +42,16 @@ def parse(arguments: list[str]) -> Options:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="0 for any")
     parser.add_argument("--endpoint", action="append", default=[], metavar="SERVICE=URL")
+    parser.add_argument("--aws", action="store_true", help="call AWS where a service has no endpoint")
     parser.add_argument(
         "--region", "--aws-region", default=environment.get("AWS_DEFAULT_REGION", DEFAULT_REGION)
     )
     parser.add_argument(
         "--account", "--aws-account", default=environment.get("AWS_ACCOUNT_ID", DEFAULT_ACCOUNT)
     )
-    scale = float(environment.get("WAIT_TIME_SCALE", "1"))
-    parser.add_argument("--time-scale", "--wait-time-scale", type=float, default=scale)
-    parser.add_argument("--timeout-scale", type=float, help="for timeouts and heartbeats alone")
+    scale = environment.get("WAIT_TIME_SCALE", "1")
+    parser.add_argument("--time-scale", "--wait-time-scale", type=_scale, default=scale)
+    parser.add_argument("--timeout-scale", type=_scale, help="for timeouts and heartbeats alone")
     parser.add_argument("--mocks", type=Path, default=environment.get("SFN_MOCK_CONFIG"))
     for service, name in _ENDPOINTS.items():
         flag = f"--{name.lower().replace('_', '-')}-endpoint"
@@ -62,8 +65,17 @@ def parse(arguments: list[str]) -> Options:
         scale=given.time_scale,
         timeouts=given.timeout_scale,
         mocks=Path(given.mocks) if given.mocks else None,
+        aws=given.aws,
         endpoints=_endpoints(given) | dict(_pair(parser, text) for text in given.endpoint),
     )
+
+
+def _scale(text: str) -> float:
+    """A factor for time. One of 0 would let limits pass before anything was done."""
+    with contextlib.suppress(ValueError):
+        if 0 < (scale := float(text)) < math.inf:
+            return scale
+    raise argparse.ArgumentTypeError(f"a number above 0 is needed (also in WAIT_TIME_SCALE), not {text!r}")
 
 
 def _endpoints(given: argparse.Namespace) -> dict[str, str]:
@@ -84,7 +96,7 @@ def _announce(url: str, _: Callable[[], None]) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Serve until interrupted; exit with 2 and a sentence where there is nowhere to listen."""
+    """Serve until interrupted; exit with 2 and a sentence where an option makes that impossible."""
     options = parse(arguments)
     try:
         listening = listen(options.host, options.port)
@@ -93,8 +105,12 @@ def main(arguments: list[str]) -> None:
             f"Nobody can listen at {options.host}:{options.port} ({error}). Give another --port.\n"
         )
         sys.exit(2)
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve(replace(options, listening=listening), _announce))
+    try:
+        with contextlib.closing(listening), contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(serve(replace(options, listening=listening), _announce))
+    except MockError as error:
+        sys.stderr.write(f"{error}\nMend the file that --mocks or SFN_MOCK_CONFIG names.\n")
+        sys.exit(2)
 
 
 if __name__ == "__main__":

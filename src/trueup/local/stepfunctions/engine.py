@@ -87,7 +87,7 @@ class Engine:
         arn, _, case = machine_arn.partition("#")
         target = self.versions.resolve(arn)
         self.machines.find_alive(target.machine.arn)
-        mocks = self._mocks(target.machine.name, case) if case else None
+        mocks = self._mocks(target, case) if case else None
         text = "{}" if given is None else given
         document = _input(text)
         name = check_name(name) if name is not None else self.chance.uuid()
@@ -213,13 +213,13 @@ class Engine:
         )
         return Execution(self._services, arn, revision.machine, document, origin, mocks, name)
 
-    def _mocks(self, machine: str, case: str) -> Mocks:
+    def _mocks(self, target: Target, case: str) -> Mocks:
         if self.settings.mocks is None:
             raise ApiError(
                 "ValidationException",
                 f"'#{case}' asks for a mock case, and no mock configuration was given (SFN_MOCK_CONFIG)",
             )
-        return self.settings.mocks.case(machine, case)
+        return self.settings.mocks.case(target.machine.name, case, target.revision.machine)
 
     def _adopt(self, execution: Execution) -> None:
         self.executions[execution.arn] = execution

@@ -67,13 +67,18 @@ def _text(value: Json) -> str:
 
 def _whole(value: Json) -> int:
     if is_integer(value):
-        return int(value)
+        return _within(int(value))
     if is_number(value):
         # A fraction is rounded to the nearest whole number ([dg:intrinsic-functions]: States.MathAdd);
         # halves go up, as in Java.
-        rounded: int = math.floor(value + 0.5)
-        return rounded
+        return _within(math.floor(value + 0.5))
     raise FunctionError(f"{to_text(value)} is not an integer")
+
+
+def _within(number: int) -> int:
+    if not -(2**63) <= number < 2**63:
+        raise FunctionError("an integer has at most 64 bits")
+    return number
 
 
 def _bounded(value: Json) -> str:
@@ -127,10 +132,9 @@ def _range(_: Chance, values: Sequence[Json]) -> Json:
     first, last, step = (_whole(value) for value in values)
     if step == 0:
         raise FunctionError("the step cannot be 0")
-    numbers = range(first, last + (1 if step > 0 else -1), step)
-    if len(numbers) > MAX_RANGE:
+    if (last - first) // step >= MAX_RANGE:
         raise FunctionError(f"the range has more than {MAX_RANGE} elements")
-    return list(numbers)
+    return list(range(first, last + (1 if step > 0 else -1), step))
 
 
 def _get_item(_: Chance, values: Sequence[Json]) -> Json:
@@ -218,7 +222,7 @@ FUNCTIONS: dict[str, Function] = {
     "States.Hash": Function(_hash, 2, 2),
     "States.JsonMerge": Function(_merge, 3, 3),
     "States.MathRandom": Function(_random, 2, 3),
-    "States.MathAdd": Function(lambda _, values: _whole(values[0]) + _whole(values[1]), 2, 2),
+    "States.MathAdd": Function(lambda _, values: _within(_whole(values[0]) + _whole(values[1])), 2, 2),
     "States.StringSplit": Function(_split, 2, 2),
     "States.UUID": Function(lambda chance, _: chance.uuid(), 0, 0),
 }

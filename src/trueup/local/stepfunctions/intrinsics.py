@@ -14,7 +14,7 @@ from trueup.local.stepfunctions.errors import EvaluationError, Missing
 from trueup.local.stepfunctions.functions import FUNCTIONS, FunctionError, Literal
 from trueup.local.stepfunctions.paths import Path, parse_path
 from trueup.local.stepfunctions.scope import Scope
-from trueup.local.stepfunctions.values import Json, to_text
+from trueup.local.stepfunctions.values import Json, finite, to_text
 
 _NAME = re.compile(r"\s*(States\.\w+)\s*\(")
 _STRING = re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL)
@@ -131,7 +131,7 @@ def _literal(text: str, position: int) -> tuple[Json, int]:
     number = _NUMBER.match(text, position)
     if number is not None:
         whole = not any(character in number[0] for character in ".eE")
-        return int(number[0]) if whole else float(number[0]), number.end()
+        return int(number[0]) if whole else finite(number[0]), number.end()
     for word, value in _WORDS.items():
         if text.startswith(word, position):
             return value, position + len(word)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from trueup.local.stepfunctions.errors import Missing
 from trueup.local.stepfunctions.regexes import regular
-from trueup.local.stepfunctions.values import Json, is_number
+from trueup.local.stepfunctions.values import Json, finite, is_number
 
 Predicate = Callable[[Json], bool]
 _Operand = Callable[[Json], Json]
@@ -22,6 +22,10 @@ _REGEX = re.compile(r"/((?:[^/\\]|\\.)*)/([imsx]*)")
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 _PATH = re.compile(r"@(?:\.[A-Za-z0-9_-]+|\[(?:\d+|'[^']*')\])*")
 _WORDS = {"true": True, "false": False, "null": None}
+
+
+MAX_DEPTH = 20
+"""How deep brackets and negations of a filter may be nested."""
 
 
 class Query(Protocol):
@@ -42,6 +46,7 @@ class _Parser:
         self.text = text
         self.position = position
         self._path = path
+        self._depth = 0
 
     def alternatives(self) -> Predicate:
         parts = [self._conjunction()]
@@ -57,14 +62,22 @@ class _Parser:
 
     def _term(self) -> Predicate:
         if self._take("!"):
-            inner = self._term()
+            inner = self._deeper(self._term)
             return lambda node: not inner(node)
         if self._take("("):
-            inner = self.alternatives()
+            inner = self._deeper(self.alternatives)
             if not self._take(")"):
                 raise ValueError("a bracket of the filter is not closed")
             return inner
         return self._comparison()
+
+    def _deeper(self, parse: Callable[[], Predicate]) -> Predicate:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise ValueError(f"the filter is nested more than {MAX_DEPTH} deep")
+        inner = parse()
+        self._depth -= 1
+        return inner
 
     def _comparison(self) -> Predicate:
         left = self._operand()
@@ -103,7 +116,7 @@ class _Parser:
             return found[1] if found[1] is not None else found[2]
         found = self._match(_NUMBER)
         if found is not None:
-            return float(found[0]) if any(c in found[0] for c in ".eE") else int(found[0])
+            return finite(found[0]) if any(c in found[0] for c in ".eE") else int(found[0])
         for word, value in _WORDS.items():
             if self._take(word):
                 return value
@@ -114,6 +127,8 @@ class _Parser:
     def _list(self) -> list[Json]:
         items: list[Json] = []
         while not self._take("]"):
+            if self.text.startswith("[", self.position):
+                raise ValueError("lists of the filter cannot be nested")
             items.append(self._literal())
             if not self._take(",") and self.text[self.position : self.position + 1] != "]":
                 raise ValueError(f"a list of the filter is not closed: {self.text!r}")

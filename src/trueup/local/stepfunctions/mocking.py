@@ -10,16 +10,16 @@ its Map's children included, and every attempt needs a response (aws-facts secti
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 from trueup.local.stepfunctions.errors import RUNTIME, ApiError, StateError
 from trueup.local.stepfunctions.integrations.port import Request, Started
-from trueup.local.stepfunctions.values import Document, Json
+from trueup.local.stepfunctions.model import Map, Parallel, Workflow
+from trueup.local.stepfunctions.values import Document, Json, from_text
 
 
 class MockError(ValueError):
@@ -77,19 +77,26 @@ class MockConfiguration:
             name: _responses(name, attempts) for name, attempts in _object(raw, "MockedResponses").items()
         }
         self._machines = {
-            name: _object(machine, "TestCases") for name, machine in _object(raw, "StateMachines").items()
+            name: {case: _case(case, states) for case, states in _object(machine, "TestCases").items()}
+            for name, machine in _object(raw, "StateMachines").items()
         }
 
     @classmethod
     def read(cls, path: Path) -> MockConfiguration:
         """Read a file. Raises MockError."""
         try:
-            return cls(json.loads(path.read_text()))
+            return cls(from_text(path.read_bytes(), unique=True))
+        except MockError as error:
+            raise MockError(f"the mock configuration {path}: {error}") from error
         except (OSError, ValueError) as error:
             raise MockError(f"the mock configuration {path} cannot be read: {error}") from error
 
-    def case(self, machine: str, case: str) -> Mocks:
-        """A fresh set of answers. Raises ApiError where there is no such case, or it names no response."""
+    def case(self, machine: str, case: str, workflow: Workflow) -> Mocks:
+        """A fresh set of answers for an execution of a workflow.
+
+        Raises ApiError where there is no such case, or it names a response or a state that there is not: a
+        state that was renamed would make its call.
+        """
         cases = self._machines.get(machine, {})
         if case not in cases:
             raise ApiError(
@@ -98,7 +105,24 @@ class MockConfiguration:
         missing = [name for name in cases[case].values() if name not in self._responses]
         if missing:
             raise ApiError("ValidationException", f"Mocked response '{missing[0]}' does not exist")
+        strange = cases[case].keys() - set(_names(workflow))
+        if strange:
+            raise ApiError(
+                "ValidationException",
+                f"Mock case '{case}' names the state '{min(strange)}', "
+                f"which the state machine '{machine}' does not have",
+            )
         return Mocks({state: self._responses[name] for state, name in cases[case].items()})
+
+
+def _names(workflow: Workflow) -> Iterator[str]:
+    """The names of all states, those within states among them."""
+    for name, state in workflow.states.items():
+        yield name
+        if isinstance(state, Map):
+            yield from _names(state.processor)
+        elif isinstance(state, Parallel):
+            yield from chain.from_iterable(map(_names, state.branches))
 
 
 def _object(raw: Json, field_name: str) -> Mapping[str, Json]:
@@ -106,6 +130,12 @@ def _object(raw: Json, field_name: str) -> Mapping[str, Json]:
     if not isinstance(found, dict):
         raise MockError(f"{field_name} has to be an object")
     return found
+
+
+def _case(case: str, states: Json) -> Mapping[str, str]:
+    if not isinstance(states, dict) or not all(isinstance(name, str) for name in states.values()):
+        raise MockError(f"the case '{case}' has to be an object of responses by state")
+    return states
 
 
 def _responses(name: str, attempts: Json) -> tuple[Response, ...]:

@@ -8,6 +8,7 @@ from trueup.local.stepfunctions.errors import ApiError
 
 MAX_NAME = 80
 _FORBIDDEN = re.compile(r"[\s?*<>{}\[\]\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]")
+_ROLE = re.compile(r"arn:aws[\w-]*:iam::\d*:role/\S+")
 _KINDS = {
     "stateMachineArn": ("stateMachine",),
     "stateMachineVersionArn": ("stateMachine",),
@@ -33,8 +34,20 @@ def check_arn(arn: str, field: str, *more: str) -> str:
     return arn
 
 
+def check_role(arn: str) -> str:
+    """The ARN of an IAM role. Raises ApiError (InvalidArn)."""
+    if not _ROLE.fullmatch(arn):
+        raise ApiError("InvalidArn", f"Invalid Role Arn: '{arn}'")
+    return arn
+
+
+def is_name(text: str, most: int) -> bool:
+    """Whether a text may be a name, or a label, of so many characters."""
+    return 0 < len(text) <= most and not _FORBIDDEN.search(text)
+
+
 def check_name(name: str) -> str:
     """A name that AWS takes. Raises ApiError (InvalidName)."""
-    if not 0 < len(name) <= MAX_NAME or _FORBIDDEN.search(name):
+    if not is_name(name, MAX_NAME):
         raise ApiError("InvalidName", f"Invalid Name: '{name}'")
     return name

@@ -28,6 +28,10 @@ def _names(name: str, error: StateError) -> bool:
     return name in (error.error, error.alias)
 
 
+_FOREVER = 1e9
+"""Seconds: longer than an execution may last."""
+
+
 def find_catcher(catchers: Sequence[Catcher], error: StateError) -> Catcher | None:
     """The first catcher that matches."""
     return next((catcher for catcher in catchers if matches(catcher.errors, error)), None)
@@ -61,7 +65,10 @@ class Retries:
         return None
 
     def _delay(self, retrier: Retrier, used: int) -> float:
-        delay = float(retrier.interval * retrier.backoff**used)
+        try:
+            delay = float(retrier.interval * retrier.backoff**used)
+        except OverflowError:
+            delay = _FOREVER
         if retrier.max_delay is not None:
             delay = min(delay, float(retrier.max_delay))
         return self._chance.upto(delay) if retrier.jitter else delay

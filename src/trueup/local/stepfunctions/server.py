@@ -50,6 +50,8 @@ class Options:
     threads: int = THREADS
     endpoints: Mapping[str, str] = field(default_factory=dict)
     """By botocore's names; `*` for all others; what is not given is left to AWS_ENDPOINT_URL…."""
+    aws: bool = False
+    """Whether AWS itself is called where a service has no endpoint; otherwise the call is refused."""
     between: Callable[[Calls], Calls] | None = None
     """Stands between machines and the services that they call: for calls that go wrong on purpose."""
 
@@ -59,10 +61,11 @@ async def serve(options: Options, started: Callable[[str, Callable[[], None]], N
 
     `started` is called with the endpoint's URL and with what tells the server to stop (from any thread).
     """
-    calls = BotoCalls(options.endpoints, options.region, options.threads)
+    mocks = MockConfiguration.read(options.mocks) if options.mocks else None
+    calls = BotoCalls(options.endpoints, options.region, options.threads, aws=options.aws)
     own = OwnCalls(options.between(calls) if options.between else calls)
     eventbridge = EventBridgeSink(calls) if "events" in options.endpoints and options.sink is None else None
-    engine = own.engine = Engine(own, _settings(options, eventbridge))
+    engine = own.engine = Engine(own, _settings(options, eventbridge, mocks))
     listening = options.listening or listen(options.host, options.port)
     server = Server(uvicorn.Config(make_app(engine), log_config=None, access_log=False, lifespan="off"))
     loop = asyncio.get_running_loop()
@@ -78,13 +81,13 @@ async def serve(options: Options, started: Callable[[str, Callable[[], None]], N
         listening.close()
 
 
-def _settings(options: Options, eventbridge: Sink | None) -> Settings:
+def _settings(options: Options, eventbridge: Sink | None, mocks: MockConfiguration | None) -> Settings:
     return Settings(
         region=options.region,
         account=options.account,
         clock=Clock(options.scale, timeouts=options.timeouts),
         chance=Chance(options.seed),
-        mocks=MockConfiguration.read(options.mocks) if options.mocks else None,
+        mocks=mocks,
         sink=options.sink or eventbridge,
     )
 

@@ -63,6 +63,8 @@ def _object(source: dict[str, Json], location: str) -> Render:
     members: list[tuple[str, Render]] = []
     for key, value in source.items():
         if key.endswith(".$"):
+            if key[:-2] in source:
+                raise TemplateError(f"'{key[:-2]}' is given beside '{key}'", f"{location}/{key}")
             members.append((key[:-2], _expression(key, value, location)))
         else:
             members.append((key, _compile(value, f"{location}/{key}")))

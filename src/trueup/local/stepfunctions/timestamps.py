@@ -9,9 +9,12 @@ _RFC3339 = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)",
 )
 
+NANOS = 1_000_000_000
+"""Nanoseconds of a second."""
 
-def parse_timestamp(text: object) -> float | None:
-    """Seconds since 1970 of a timestamp; None where it is none.
+
+def parse_timestamp(text: object) -> int | None:
+    """Nanoseconds since 1970 of a timestamp, exactly; None where it is none.
 
     Without T, without Z or with a thirteenth month it is none; nanoseconds are fine
     (recorded on AWS: test_wait_timestamp_path).
@@ -24,7 +27,8 @@ def parse_timestamp(text: object) -> float | None:
         whole = datetime.fromisoformat(found[1] + offset).timestamp()
     except ValueError:
         return None
-    return whole + float(f"0.{found[2] or 0}")
+    # A double has no room for today's seconds with nine digits after the point.
+    return int(whole) * NANOS + int((found[2] or "").ljust(9, "0"))
 
 
 def iso_millis(seconds: float) -> str:

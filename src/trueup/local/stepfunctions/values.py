@@ -6,12 +6,20 @@ A value is never changed in place: states share them, and build new ones along t
 from __future__ import annotations
 
 import json
+import math
+import re
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 Json: TypeAlias = Any
 
 MAX_DATA = 262_144
 """Bytes (UTF-8) of an input or output: aws-facts section 1.1 [dg:service-quotas]."""
+
+MAX_DEPTH = 200
+"""How deep arrays and objects may be nested: what walks through a value calls itself for each level."""
+
+_HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
@@ -22,11 +30,63 @@ def to_text(value: Json) -> str:
 
 
 def from_text(text: str | bytes, *, unique: bool = False) -> Json:
-    """The value of a JSON text. Raises ValueError for what is not JSON, NaN and Infinity among it.
+    """The value of a JSON text: the one place where values come in.
 
+    Raises ValueError for what is not JSON, NaN and Infinity among it, and for what cannot go out again:
+    numbers that no double holds, half of a surrogate pair, nesting beyond MAX_DEPTH.
     `unique` refuses an object that has a name twice, of which the last one would count.
     """
-    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique if unique else None)
+    text = text.decode() if isinstance(text, bytes) else text
+    try:
+        value = json.loads(
+            text,
+            parse_float=finite,
+            parse_constant=_no_constant,
+            object_pairs_hook=_unique if unique else None,
+        )
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    if too_deep(value, text):
+        raise ValueError(_TOO_DEEP)
+    if _HALF_A_PAIR.search(text):
+        _check_pairs(value)
+    return value
+
+
+_TOO_DEEP = f"arrays and objects are nested more than {MAX_DEPTH} deep"
+
+
+def too_deep(value: Json, text: str) -> bool:
+    """Whether a value, of which this is the text, is nested deeper than MAX_DEPTH."""
+    # Nothing is nested deeper than it has brackets, so that most texts need no walk through the value.
+    return text.count("[") + text.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH
+
+
+def _depth(value: Json) -> int:
+    depth, level = 0, [value]
+    while level := [each for each in level if isinstance(each, (dict, list))]:
+        depth += 1
+        level = [inner for each in level for inner in _members(each)]
+    return depth
+
+
+def _members(value: Json) -> Iterable[Json]:
+    return value.values() if isinstance(value, dict) else value
+
+
+def _check_pairs(value: Json) -> None:
+    try:
+        to_text(value).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("a string has half of a surrogate pair, which no UTF-8 can carry") from error
+
+
+def finite(digits: str) -> float:
+    """A number with a fraction or an exponent. Raises ValueError for one that no double holds."""
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits} is larger than any number here")
+    return number
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

@@ -72,8 +72,13 @@ def _settings(body: Body) -> dict[str, Json]:
 
 def update(engine: Engine, body: Body) -> Json:
     """UpdateStateMachine: for executions to come."""
-    settings, definition, role_arn = _settings(body), body.get("definition"), body.get("roleArn")
-    if definition is None and role_arn is None and not settings and "encryptionConfiguration" not in body:
+    settings, definition = _settings(body), body.get("definition")
+    if (
+        definition is None
+        and body.get("roleArn") is None
+        and not settings
+        and "encryptionConfiguration" not in body
+    ):
         raise ApiError(
             "MissingRequiredParameter",
             "Either the definition, the role ARN, the LoggingConfiguration, or the TracingConfiguration "
@@ -82,8 +87,8 @@ def update(engine: Engine, body: Body) -> Json:
     _only_own_keys(body)
     _check_publishing(body)
     arn = required(body, "stateMachineArn")
-    if role_arn is not None:
-        settings["role_arn"] = role_arn
+    if body.get("roleArn") is not None:
+        settings["role_arn"] = required(body, "roleArn")
     found = engine.machines.update(arn, definition=definition, settings=settings)
     answer: dict[str, Json] = {"updateDate": found.updated_at, "revisionId": found.revision.id}
     return {**answer, **_published(engine, arn, body)}

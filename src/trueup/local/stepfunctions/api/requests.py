@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from trueup.local.stepfunctions.errors import ApiError
-from trueup.local.stepfunctions.names import check_arn
+from trueup.local.stepfunctions.names import check_arn, check_role
 from trueup.local.stepfunctions.values import Json
 
 T = TypeVar("T")
@@ -22,7 +22,9 @@ def required(body: Body, name: str, *kinds: str) -> str:
     Raises ApiError (InvalidArn).
     """
     value = str(body[name])
-    return check_arn(value, name, *kinds) if name.endswith("Arn") and name != "roleArn" else value
+    if name == "roleArn":
+        return check_role(value)
+    return check_arn(value, name, *kinds) if name.endswith("Arn") else value
 
 
 def page(body: Body, items: Sequence[T], *, default: int = 100) -> tuple[Sequence[T], str | None]:

@@ -10,8 +10,15 @@ from trueup.local.stepfunctions.values import Json
 
 
 def given(body: Body) -> dict[str, str]:
-    """The tags of a request."""
-    return {tag["key"]: tag.get("value", "") for tag in body.get("tags") or []}
+    """The tags of a request. Raises ApiError for a key that is given twice, or is AWS's own."""
+    tags = body.get("tags") or []
+    found = {tag["key"]: tag.get("value", "") for tag in tags}
+    if len(found) < len(tags):
+        raise ApiError("ValidationException", "A key is given by more than one tag")
+    own = [key for key in found if key.lower().startswith("aws:")]
+    if own:
+        raise ApiError("ValidationException", f"Keys of tags cannot begin with aws: '{own[0]}'")
+    return found
 
 
 def tag(engine: Engine, body: Body) -> Json:

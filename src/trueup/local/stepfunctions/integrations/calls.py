@@ -25,14 +25,22 @@ from trueup.local.stepfunctions.values import Json
 THREADS = 64
 """Calls at once; a Lambda function that hangs keeps one of them until it answers."""
 _LAMBDA_SECONDS = 900
+_DUAL_STACK = "api.aws"
+"""Where AWS's endpoints of the other kind are."""
 
 
 class BotoCalls:
     """Reaches services by botocore. Calls are made once: trying again is what Retry is for."""
 
-    def __init__(self, endpoints: Mapping[str, str], region: str, threads: int = THREADS) -> None:
-        """`endpoints` by botocore's names; `*` is for all others, else AWS_ENDPOINT_URL… decides."""
+    def __init__(
+        self, endpoints: Mapping[str, str], region: str, threads: int = THREADS, *, aws: bool = False
+    ) -> None:
+        """`endpoints` by botocore's names; `*` is for all others, else AWS_ENDPOINT_URL… decides.
+
+        Where nothing does, botocore would call AWS: only with `aws` it may.
+        """
         self._endpoints = endpoints
+        self._aws = aws
         self._region = region
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="stepfunctions-call")
         self._threads = threads
@@ -81,6 +89,7 @@ class BotoCalls:
             inject_host_prefix=False,
             s3={"addressing_style": "path"},
         )
+        endpoint = self._endpoints.get(service, self._endpoints.get("*"))
         made = self._session.create_client(
             service,
             region_name=self._region,
@@ -90,6 +99,8 @@ class BotoCalls:
             aws_session_token=os.environ.get("AWS_SESSION_TOKEN"),
             config=config,
         )
+        if endpoint is None and not self._aws:
+            self._refuse_aws(service, made.meta.endpoint_url)
         if service == "s3":
             # botocore asks for encoded keys and decodes them; the Java SDK does neither.
             for name in ("ListObjectsV2", "ListObjects", "ListObjectVersions"):
@@ -97,6 +108,19 @@ class BotoCalls:
                     f"before-parameter-build.s3.{name}", set_list_objects_encoding_type_url
                 )
         return made
+
+    def _refuse_aws(self, service: str, url: str) -> None:
+        """Raises ServiceFailure where botocore has found AWS, and no endpoint in its configuration."""
+        partitions = self._session.get_component("data_loader").load_data("endpoints")["partitions"]
+        suffixes = {_DUAL_STACK, *(partition["dnsSuffix"] for partition in partitions)}
+        host = urlsplit(url).hostname or ""
+        if any(host.endswith(f".{suffix}") for suffix in suffixes):
+            raise ServiceFailure(
+                "SdkClientException",
+                f"{service} has no endpoint, and {host} is AWS itself: give --endpoint {service}=URL, "
+                "or --aws to call AWS",
+                status=0,
+            )
 
 
 def _refused(error: ClientError) -> ServiceFailure:

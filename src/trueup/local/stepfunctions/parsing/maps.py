@@ -15,6 +15,7 @@ from trueup.local.stepfunctions.model import (
     Workflow,
     Writer,
 )
+from trueup.local.stepfunctions.names import is_name
 from trueup.local.stepfunctions.parsing.fields import SCHEMA, UNSUPPORTED, Fields
 from trueup.local.stepfunctions.paths import Path
 from trueup.local.stepfunctions.templates import Template, parse_template
@@ -49,10 +50,18 @@ def parse_map(fields: Fields, common: dict[str, Json], workflow: ParseWorkflow) 
     return Map(
         **common,
         processor=inner,
-        items_path=fields.path("ItemsPath") or WHOLE,
+        items_path=_items_path(fields),
         max_concurrency=_setting(fields, "MaxConcurrency", MAX_CONCURRENCY) or 0,
         distributed=_distributed(fields, express=express) if distributed else None,
     )
+
+
+def _items_path(fields: Fields) -> Path:
+    path = fields.path("ItemsPath") or WHOLE
+    if path.query.keys() is None:
+        # [dg:input-output-itemspath]
+        fields.problem(SCHEMA, "Value is not a Reference Path, which names one node", "ItemsPath")
+    return path
 
 
 def _mode(processor: Fields) -> tuple[bool, bool]:
@@ -61,6 +70,8 @@ def _mode(processor: Fields) -> tuple[bool, bool]:
         return False, False
     config = processor.inner("ProcessorConfig")
     distributed = config.one_of("Mode", ("INLINE", "DISTRIBUTED"), "INLINE") == "DISTRIBUTED"
+    if distributed:
+        config.text("ExecutionType", required=True)
     express = config.one_of("ExecutionType", ("STANDARD", "EXPRESS"), "STANDARD") == "EXPRESS"
     config.finish()
     return distributed, distributed and express
@@ -92,8 +103,8 @@ def _setting(fields: Fields, field: str, most: int) -> int | Path | None:
 
 def _distributed(fields: Fields, *, express: bool) -> Distributed:
     label = fields.text("Label")
-    if label is not None and len(label) > _LABEL:
-        fields.problem(SCHEMA, f"A label has at most {_LABEL} characters", "Label")
+    if label is not None and not is_name(label, _LABEL):
+        fields.problem(SCHEMA, f"A label has 1 to {_LABEL} characters, of those that names may have", "Label")
     fields.exclusive("ToleratedFailurePercentage", "ToleratedFailurePercentagePath")
     percentage = fields.path("ToleratedFailurePercentagePath")
     return Distributed(

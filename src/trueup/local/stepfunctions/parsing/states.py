@@ -20,7 +20,7 @@ from trueup.local.stepfunctions.parsing.fields import SCHEMA, Fields
 from trueup.local.stepfunctions.parsing.maps import parse_map
 from trueup.local.stepfunctions.parsing.tasks import parse_task
 from trueup.local.stepfunctions.paths import Path
-from trueup.local.stepfunctions.timestamps import parse_timestamp
+from trueup.local.stepfunctions.timestamps import NANOS, parse_timestamp
 from trueup.local.stepfunctions.values import Document, Json
 
 TYPES = ("Pass", "Task", "Choice", "Wait", "Succeed", "Fail", "Parallel", "Map")
@@ -128,7 +128,7 @@ def _moment(fields: Fields) -> float | None:
     if text is not None and moment is None:
         # AWS's own words (recorded: test_wait_timestamp_invalid).
         fields.problem(SCHEMA, "String does not match RFC3339 timestamp", "Timestamp")
-    return moment
+    return None if moment is None else moment / NANOS
 
 
 def _choice(name: str, fields: Fields, _: ParseWorkflow) -> State:

@@ -60,7 +60,9 @@ def _resource(fields: Fields, arn: str) -> Resource:
 
 def _sdk(fields: Fields, arn: str, service: str, rest: str) -> Resource:
     action, _, suffix = rest.removeprefix(":").partition(".")
-    if suffix not in ("", "waitForTaskToken") or not has_operation(service, action):
+    # Actions are in camel case, as in `listBuckets` ([dg:supported-services-awssdk]).
+    known = action[:1].islower() and has_operation(service, action)
+    if suffix not in ("", "waitForTaskToken") or not known:
         return _refuse(fields, arn)
     return Resource(arn, f"aws-sdk:{service}", service, action, suffix)
 

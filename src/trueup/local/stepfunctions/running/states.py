@@ -9,7 +9,7 @@ from trueup.local.stepfunctions.parsing.failing import MAX_SECONDS
 from trueup.local.stepfunctions.paths import Path
 from trueup.local.stepfunctions.running.visit import Step, Visit
 from trueup.local.stepfunctions.running.workflow import PERFORMERS
-from trueup.local.stepfunctions.timestamps import parse_timestamp
+from trueup.local.stepfunctions.timestamps import NANOS, parse_timestamp
 from trueup.local.stepfunctions.values import Json, is_integer, to_text
 
 
@@ -67,7 +67,7 @@ def _moment(visit: Visit, until: float | Path, given: Json) -> float:
             "The TimestampPath parameter does not reference a valid ISO-8601 extended offset date-time "
             f"format string: {until.text} == {text if isinstance(text, str) else to_text(text)}"
         )
-    return moment
+    return moment / NANOS
 
 
 def _given(visit: Visit, path: Path, field: str, given: Json) -> Json:

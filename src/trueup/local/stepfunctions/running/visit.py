@@ -13,7 +13,7 @@ from trueup.local.stepfunctions.paths import Path, place
 from trueup.local.stepfunctions.scope import Scope, Variables
 from trueup.local.stepfunctions.templates import Template
 from trueup.local.stepfunctions.timestamps import iso_millis
-from trueup.local.stepfunctions.values import EMPTY, Document, Json, to_text, too_large
+from trueup.local.stepfunctions.values import EMPTY, MAX_DEPTH, Document, Json, too_deep, too_large
 
 if TYPE_CHECKING:
     from trueup.local.stepfunctions.running.execution import Execution
@@ -132,8 +132,7 @@ class Visit:
         """Write the event of leaving, and set variables."""
         details: dict[str, Json] = {"name": self.state.name, **data("output", step.output)}
         if step.assigned:
-            if too_large(to_text(step.assigned)):
-                raise data_limit(self.state.name)  # 256 KiB at once ([dg:workflow-variables])
+            self.document_of(step.assigned)  # 256 KiB at once ([dg:workflow-variables])
             self.strand.variables.assign(step.assigned)
             details["assignedVariables"] = {name: Document(value) for name, value in step.assigned.items()}
             details["assignedVariablesDetails"] = WHOLE_DATA
@@ -207,12 +206,16 @@ class Visit:
         return place(result_path, self.document.value, result)
 
     def document_of(self, value: Json) -> Document:
-        """A value to hand on. Raises StateError (States.DataLimitExceeded)."""
+        """A value to hand on. Raises StateError (States.DataLimitExceeded), and EvaluationError for what a
+        state wrapped so often that nobody could read it.
+        """
         if value is self.document.value:
             return self.document
         document = Document(value)
         if too_large(document.text):
             raise data_limit(self.state.name)
+        if too_deep(value, document.text):
+            raise EvaluationError(f"The data is nested more than {MAX_DEPTH} deep")
         return document
 
 

@@ -48,10 +48,10 @@ async def _visit(visit: Visit, *, pause: bool) -> Step:
         if pause:
             await asyncio.sleep(0)
         step = await PERFORMERS[type(visit.state)](visit)
+        visit.leave(step)
     except EvaluationError as error:
         raise visit.failed(error) from error
     except asyncio.CancelledError:
         visit.abort()
         raise
-    visit.leave(step)
     return step
