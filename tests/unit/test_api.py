@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trueup import Reject
+from trueup import Outcome, Reject
 from trueup.errors import StoreUnavailable
 from trueup.handling.api import reference
 from trueup.handling.api.openapi import FILE, document, text
@@ -29,6 +29,16 @@ START = {"job": "numbers", "requestId": "r-1", "keys": KEYS}
 def rejecting(self: Numbers, number: int) -> Any:
     """Partition b would be rejected: it has two fives."""
     return Reject("five") if number == 5 else number
+
+
+def refusing(self: Numbers, rows: list[Any], ctx: Any) -> Outcome:
+    """Refuses texts, with their broken bytes."""
+    refused = [(row, "no number") for row in rows if isinstance(row, str)]
+    return Outcome(written=len(rows) - len(refused), refused=refused)
+
+
+BROKEN = {"transform": lambda self, number: "caf\udce9" if number == 5 else number, "write": refusing}
+"""Hooks of a job whose rows no UTF-8 can carry as they are."""
 
 
 @pytest.fixture
@@ -112,6 +122,16 @@ def test_partitions_and_rejects_are_paged(client: Client, run_id: str) -> None:
     assert [("item=b", 5, "five")] == [
         (one["partitionId"], one["reject"]["rejected"], one["reject"]["reason"]) for one in rejects
     ]
+
+
+def test_a_row_with_a_broken_byte_is_listed_as_utf_8() -> None:
+    here = World(job_of(**BROKEN), job_file(errors={"rejects": 1}))
+    there = Client(api_of(here))
+    _, started = there.call("POST", "/runs", body=START)
+    here.play(here.steps.executions[started["execution"]])
+    answer = there.api.handle(event_of("GET", f"/runs/{started['runId']}/rejects"))
+    rejects = json.loads(answer["body"].encode())["rejects"]
+    assert (200, {"caf\udce9"}) == (answer["statusCode"], {one["reject"]["refused"] for one in rejects})
 
 
 def test_a_report_is_there_once_the_run_has_ended_and_a_place_to_look_before(

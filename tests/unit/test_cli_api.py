@@ -7,6 +7,8 @@ import re
 import shlex
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,51 @@ def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Stage]:
         monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
         be(monkeypatch, "AKIAANN")
         yield here
+
+
+@contextmanager
+def answering(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> Iterator[list[Any]]:
+    """An address that answers calls one after the other with these, and what it was asked.
+
+    An answer is a status with a document or bytes; None shuts the connection without one.
+    """
+    asked: list[Any] = []
+    left = iter(answers)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer()
+
+        def do_POST(self) -> None:
+            self._answer()
+
+        def _answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            asked.append(json.loads(body or b"null"))
+            answer = next(left)
+            if answer is None:
+                return
+            status, document = answer
+            data = document if isinstance(document, bytes) else json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *said: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    monkeypatch.setenv("TRUEUP_API", f"http://127.0.0.1:{server.server_address[1]}")
+    be(monkeypatch, "AKIAANN")
+    try:
+        yield asked
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def be(monkeypatch: pytest.MonkeyPatch, key: str, secret: str | None = None) -> None:
@@ -199,6 +246,16 @@ def test_partitions_rejects_and_the_trail_are_listed(
     trail = as_json(capsys, "audit", run_id)["entries"]
     assert {"start", "launch-ended", "succeeded"} <= {entry["verb"] for entry in trail}
     assert "user/ann" in told(capsys, "audit", run_id)
+
+
+def test_a_reject_with_a_broken_byte_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    line = {"partitionId": "date=2013-01-05", "reject": {"rejected": "caf\udce9", "reason": "é"}}
+    with answering(monkeypatch, (200, {"rejects": [line], "next": None})):
+        assert 0 == main(["rejects", "run-1"])
+    expected = r'{"partition": "date=2013-01-05", "rejected": "caf\udce9", "reason": "é"}'
+    assert expected == capfdbinary.readouterr().out.decode().strip()
 
 
 def test_the_log_of_a_partitions_task_is_printed(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from trueup.handling.api.routes import ROUTES, Route
 from trueup.handling.api.services import Services
 from trueup.model.base import Value
 from trueup.model.view import Html, Pending, Started
+from trueup.texts import in_json
 
 log = logging.getLogger("trueup.api")
 
@@ -68,5 +68,4 @@ def _problem(problem: Problem, **headers: str) -> Answer:
 
 def answer(status: int, document: object, *, kind: str = "application/json", **headers: str) -> Answer:
     """An answer of payload format 2.0 with a JSON document."""
-    body = json.dumps(document, ensure_ascii=False)
-    return {"statusCode": status, "headers": {"content-type": kind, **headers}, "body": body}
+    return {"statusCode": status, "headers": {"content-type": kind, **headers}, "body": in_json(document)}
