@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stamina
 
 from trueup import Reject
 from trueup.cli import COMMANDS, main, reference
@@ -327,6 +328,11 @@ def test_keys_come_from_a_file(stage: Stage, capsys: pytest.CaptureFixture[str],
         (["partitions", "nothing"], 2, "There is no run nothing."),
         (["partitions", ""], 2, "RUN is empty. Give a run's id"),
         (["jobs", "--api", "ftp://x"], 2, "ftp://x is no address of an API."),
+        (["jobs", "--api", "http://"], 2, "http:// is no address of an API."),
+        (["jobs", "--api", "https://[::1"], 2, "https://[::1 is no address of an API."),
+        (["jobs", "--api", "http://[zz]/"], 2, "http://[zz]/ is no address of an API."),
+        (["jobs", "--api", "http://127.0.0.1:99999"], 2, "is no address of an API."),
+        (["status", "r", "--watch", "--every", "inf"], 2, "--every"),
         (["jobs", "--api", "http://127.0.0.1:9"], 1, "http://127.0.0.1:9 does not answer: "),
     ],
 )  # fmt: skip
@@ -360,6 +366,45 @@ def test_without_an_address_or_credentials_it_says_what_to_set(
     monkeypatch.delenv("TRUEUP_API")
     assert 2 == main(["jobs"])
     assert "TRUEUP_API is not set. Set it to the stack's output Api" in capsys.readouterr().err
+
+
+def test_a_profile_that_is_not_there_is_the_callers_mistake(
+    stage: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "typo")
+    assert 2 == main(["jobs"])
+    assert "The config profile (typo) could not be found. Check AWS_PROFILE" in capsys.readouterr().err
+
+
+def test_a_lost_answer_starts_no_second_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = (202, {"runId": "run-1"})
+    lost = (None, (429, {"message": "Too Many Requests"}), good)
+    with answering(monkeypatch, *lost) as asked, stamina.set_testing(True, attempts=3):
+        assert "run-1" in told(capsys, "start", "numbers")
+    assert (3, 1) == (len(asked), len({one["requestId"] for one in asked}))
+
+
+def test_a_start_that_is_not_answered_names_the_id_to_ask_again_with(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (
+        answering(monkeypatch, (503, b"away"), (502, b"away")) as asked,
+        stamina.set_testing(True, attempts=2),
+    ):
+        assert 1 == main(["start", "numbers"])
+    assert f"ask again with --request-id {asked[0]['requestId']}, and" in capsys.readouterr().err
+
+
+def test_what_somebody_else_answers_does_not_reach_the_terminal_raw(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problem = {"detail": "\x1b[2J", "remedy": "Look\x07\nthere."}
+    with answering(monkeypatch, (418, b"\x1b]0;x\x07"), (418, problem), (200, b"[" * 100_000)):
+        for said in (r"\x1b]0;x\x07", "\\x1b[2J Look\\x07\nthere.", "The API answered no JSON object."):
+            assert 1 == main(["jobs"])
+            assert said in capsys.readouterr().err
 
 
 ELSEWHERE = {"demo", "up", "new", "validate", "estimate", "approve", "reject"}
