@@ -262,6 +262,7 @@ def test_a_wrong_parameter_is_told_with_a_remedy(client: Client, name: str, valu
         ({**START, "job": "numbres"}, "job", "Did you mean `numbers`?"),
         ({**START, "keys": "a"}, "keys", '"a": input should be'),
         ({**START, "params": {"x": 1}}, "params.x", "numbers has no such parameter."),
+        ({"job": "numbers", "requestId": "r", "rejectsOf": "r" * 3_000}, "rejectsOf", "it names a run"),
         ({**START, "keys": ["k" * 40] * 9_000}, "keys", "and the ledger keeps 131,072."),
     ],
     ids=lambda value: str(value)[:20],
@@ -273,6 +274,31 @@ def test_a_wrong_body_is_told_with_a_remedy(
     assert (400, WRONG, field) == (status, kind, found)
     assert told in text
     assert not world.steps.executions
+
+
+@pytest.mark.parametrize(("method", "path"), [(one.method, one.path) for one in ROUTES if "{" in one.path])
+def test_a_name_that_no_key_can_hold_is_not_found(client: Client, method: str, path: str) -> None:
+    long = path.replace("{runId}", "r" * 3_000).replace("{name}", "apply")
+    assert (404, "not-found") == client.problem(method, long, body={"sha256": "0" * 64})[:2]
+
+
+@pytest.mark.parametrize("partition", ["p" * 3_000, "\U0001f600" * 500])
+@pytest.mark.parametrize("what", ["logs", "rejects"])
+def test_a_partition_that_no_key_can_hold_is_refused(
+    client: Client, run_id: str, what: str, partition: str
+) -> None:
+    told = client.problem("GET", f"/runs/{run_id}/{what}", query={"partition": partition})
+    assert (400, WRONG, "partition") == told[:3]
+
+
+@pytest.mark.parametrize("unit", ["week", "month", "year"])
+@pytest.mark.parametrize(("path", "more"), [("/runs", {"requestId": "r-1"}), ("/estimate", {})])
+def test_the_end_of_time_is_inside_a_unit(unit: str, path: str, more: dict[str, str]) -> None:
+    there = Client(api_of(World(job_of(), job_file(partitions={"by": "date", "unit": unit}))))
+    body = {"job": "numbers", "from": "9998-12-28" if unit == "week" else "9999-01-01", "to": "9999-12-31"}
+    status, kind, field, text = there.problem("POST", path, body={**body, **more})
+    assert (400, WRONG, "to") == (status, kind, field)
+    assert "Begin or end at 9999-" in text
 
 
 def test_an_estimate_takes_no_request_id(client: Client) -> None:

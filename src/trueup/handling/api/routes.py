@@ -32,6 +32,8 @@ from trueup.model.view import (
 )
 
 _NOT_FOUND, _REFUSED = 404, 409
+LONGEST_PART = 256
+"""No id of a run and no name of a gate has more characters; with many more, no key of the ledger can be made."""
 
 
 @dataclass(frozen=True)
