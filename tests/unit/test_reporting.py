@@ -310,6 +310,25 @@ def test_the_page_can_be_read_without_seeing_it(name: str) -> None:
     assert all(one.get("aria-label") for one in outline.of("div") if one.get("tabindex") == "0")
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_launch_of_the_picture_is_told_in_a_table_with_when_it_began_and_ended(name: str) -> None:
+    report = sample(name)
+    folded = re.search(
+        r"<details><summary>Launches as a table</summary>(.*?)</details>", page(report), re.DOTALL
+    )
+    assert folded
+    rows = re.findall(r"<tr>(<th scope=\"row\".*?)</tr>", folded[1])
+    assert len(report.time_line) == len(rows) > 0
+    for line, row in zip(report.time_line, rows, strict=True):
+        assert line.registered_at is not None
+        assert line.ended_at is not None
+        began = line.launched_at or line.registered_at
+        told = re.sub(r"<[^>]+>", "|", row)
+        assert f"|{line.registered_at:%Y-%m-%d %H:%M:%S} UTC||{line.ended_at:%Y-%m-%d %H:%M:%S} UTC|" in told
+        assert f"|{(line.ended_at - began).total_seconds():,.0f}|" in told
+        assert f"|{line.how}|" in told
+
+
 def test_colour_never_speaks_alone() -> None:
     report = sample("went-badly")
     text = page(report)
@@ -339,8 +358,19 @@ def colours(theme: str) -> dict[str, str]:
     """The named colours of a theme."""
     light, dark, printed = re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)
     chosen = {"light": light, "dark": dark, "print": printed}[theme]
-    found = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{3,6});", light))
-    return found | dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{3,6});", chosen))
+    return dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{3,6});", chosen))
+
+
+def test_every_theme_has_every_colour_so_that_print_takes_none_of_the_dark_one() -> None:
+    light, dark, printed = map(colours, ("light", "dark", "print"))
+    assert light.keys() == dark.keys() == printed.keys()
+    paper = {"ground", "text", "quiet", "line", "card", "on-bad"}
+    assert {name: light[name] for name in light.keys() - paper} == {
+        name: printed[name] for name in printed.keys() - paper
+    }
+    assert ("#fff", "#000") == (printed["ground"], printed["text"])
+    # It comes last, as it has to where the system's theme is dark.
+    assert CSS.index("@media (prefers-color-scheme: dark)") < CSS.index("@media print")
 
 
 def contrast(one: str, other: str) -> float:
@@ -360,7 +390,7 @@ def contrast(one: str, other: str) -> float:
 def test_text_and_marks_stand_out_in_every_theme(theme: str) -> None:
     shown = colours(theme)
     for ground in ("ground", "card"):
-        for name in ("text", "quiet"):
+        for name in ("text", "quiet", "link"):
             assert contrast(shown[name], shown[ground]) >= 4.5, (name, ground)
     for name in ("accepted", "failed", "stuck", "refused", "rejected", "skipped"):
         assert contrast(shown[name], shown["ground"]) >= 3, name

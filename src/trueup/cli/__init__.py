@@ -14,6 +14,7 @@ from trueup.cli import (
     audit,
     demo,
     estimate,
+    evidence,
     gates,
     jobs,
     logs,
@@ -56,6 +57,7 @@ COMMANDS: Mapping[str, Any] = {
     "rejects": rejects,
     "logs": logs,
     "report": report,
+    "evidence": evidence,
     "audit": audit,
 }
 for _name, _module in COMMANDS.items():

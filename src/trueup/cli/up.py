@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,11 @@ from trueup.cli.output import Json, print_json, say
 from trueup.cli.signals import leave_on_sigterm
 
 if TYPE_CHECKING:
+    from trueup.local.parts import Parts
     from trueup.local.stack import Stack
+
+_BETWEEN_LOOKS = 2.0
+"""Seconds."""
 
 EXAMPLE = "trueup up --flights"
 
@@ -52,6 +57,7 @@ def command(
 
     leave_on_sigterm()
     plan = read_plan(faults) if faults else FaultPlan()
+    deployed = job_files(jobs)
     options = Options(aws=aws, containers=containers, faults=plan, jobs=jobs)
     with stack(options, note=partial(say, aside=True)) as up:
         if flights:
@@ -63,7 +69,30 @@ def command(
         sys.stdout.flush()
         say("The stack is up. Ctrl-C ends it.", aside=True)
         with suppress(KeyboardInterrupt):
-            up.parts.wait()
+            stay(up.parts, jobs, deployed)
+
+
+def stay(parts: Parts, jobs: Path, deployed: Mapping[Path, bytes]) -> None:
+    """Until one of the servers ends, or Ctrl-C; job files that are changed meanwhile are told, once each.
+
+    Raises LocalStackError where a server ended.
+    """
+    while True:
+        parts.wait(_BETWEEN_LOOKS)
+        now = job_files(jobs)
+        for file in sorted(now.keys() | deployed.keys()):
+            if now.get(file) != deployed.get(file):
+                say(f"{file} was changed; the stack has it as it was. Start `up` again for it.", aside=True)
+        deployed = now
+
+
+def job_files(folder: Path) -> dict[Path, bytes]:
+    """Job files and what they say; without those that cannot be read, of which the deployment tells."""
+    found = {}
+    for file in folder.glob("containers/*/job.yaml"):
+        with suppress(OSError):
+            found[file] = file.read_bytes()
+    return found
 
 
 def _told(up: Stack) -> dict[str, Any]:

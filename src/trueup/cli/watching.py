@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,9 @@ from trueup.cli.calling import Client, run_path
 from trueup.cli.exits import of_run
 from trueup.cli.output import duration, shown_person
 from trueup.cli.patience import AT_ONCE, ON_THE_WAY, patiently
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 EVERY = 2.0
 Every = Annotated[float, typer.Option(min=0.0, max=86_400.0, help="Seconds between two looks.")]
@@ -30,7 +33,7 @@ def follow(there: Client, run: str, every: float, *, quiet: bool) -> Any:
 
     with Live(console=Console(highlight=False), auto_refresh=False) as live:
         for detail in _looks(there, run, every):
-            live.update(Text("\n".join(lines(detail))), refresh=True)
+            live.update(Text("\n".join(fitting(detail, live.console))), refresh=True)
     return detail
 
 
@@ -97,6 +100,31 @@ def summary(detail: Any) -> str:
 
 def lines(detail: Any) -> Iterator[str]:
     """A run as it stands, in full."""
+    yield from _as_a_whole(detail)
+    yield from _tasks(detail)
+
+
+def fitting(detail: Any, console: Console) -> list[str]:
+    """A run as it stands, with as many tasks as a terminal has room for, and how many more there are."""
+    shown, tasks = list(_as_a_whole(detail)), list(_tasks(detail))
+    # The row below stays free, for the cursor.
+    room = console.height - 1 - sum(_rows(line, console) for line in shown)
+    for number, task in enumerate(tasks):
+        room -= _rows(task, console)
+        is_last = number == len(tasks) - 1
+        if room < (0 if is_last else 1):
+            return [*shown, f"  and {len(tasks) - number:,} more"]
+        shown.append(task)
+    return shown
+
+
+def _rows(line: str, console: Console) -> int:
+    from rich.text import Text
+
+    return len(Text(line).wrap(console, console.width))
+
+
+def _as_a_whole(detail: Any) -> Iterator[str]:
     run = detail["run"]
     yield f"{run['runId']}  {run['status']}" + (f" ({run['reason']})" if run["reason"] else "")
     yield f"{run['job']}, {run['window']}, phase {detail['phase']}, asked by {shown_person(run['requester'])}"
@@ -104,7 +132,6 @@ def lines(detail: Any) -> Iterator[str]:
     yield from _states(detail)
     if detail["waitsFor"]:
         yield f"waits for {detail['waitsFor']}"
-    yield from _tasks(detail)
     yield _spending(detail)
 
 
@@ -136,7 +163,8 @@ def _states(detail: Any) -> Iterator[str]:
 
 
 def _tasks(detail: Any) -> Iterator[str]:
-    for task in detail["tasks"]:
+    """The tasks at work: those that are slow or silent, those that wait, then all others."""
+    for task in sorted(detail["tasks"], key=lambda one: (not one["straggler"], not one["waiting"])):
         share = "" if task["share"] is None else f" {task['share']:.0%}"
         notes = [
             note for note in (task["straggler"], task["waiting"] and f"waits: {task['waiting']}") if note

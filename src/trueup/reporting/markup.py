@@ -7,7 +7,7 @@ from datetime import datetime
 from html import escape
 from importlib.resources import files
 
-__all__ = ["document", "facts", "figure", "instant", "scroll", "table"]
+__all__ = ["document", "facts", "figure", "folded", "instant", "scroll", "table"]
 
 
 def document(title: str, sections: Iterable[str]) -> str:
@@ -46,6 +46,11 @@ def figure(name: str, value: str, more: str) -> str:
     """One figure with its name, for a `<dl class="figures">`."""
     small = f"<small>{escape(more)}</small>" if more else ""
     return f"<div><dt>{escape(name)}</dt><dd>{escape(value)}{small}</dd></div>"
+
+
+def folded(summary: str, inner: str) -> str:
+    """What is shown to those who ask for it."""
+    return f"<details><summary>{escape(summary)}</summary>{inner}</details>"
 
 
 def scroll(label: str, inner: str) -> str:

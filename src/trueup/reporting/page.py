@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from html import escape
 
 from trueup.model.counters import Counters
-from trueup.model.report import Report, Trouble
+from trueup.model.report import LaunchLine, Report, Trouble
 from trueup.model.states import PartitionStatus, RunStatus
 from trueup.reporting.drawing import heat_map, square, time_line
-from trueup.reporting.markup import document, facts, figure, instant, scroll, table
+from trueup.reporting.markup import document, facts, figure, folded, instant, scroll, table
 
 _ENDS = {RunStatus.SUCCEEDED: "good", RunStatus.FAILED: "bad", RunStatus.ABORTED: "bad"}
 _P = PartitionStatus
@@ -129,8 +129,19 @@ def _launches(report: Report) -> Iterator[str]:
     if cut:
         rows = [[line.launch, line.slice_id, line.how, line.answer or "not judged"] for line in cut]
         yield table("Launches that ended otherwise than asked", ["Launch", "Slice", "How", "Then"], rows)
+    # What the picture shows, for whoever does not see it.
+    columns = ["Launch", "Slice", "Asked for", "Began", "Ended", "Seconds", "How"]
+    yield folded("Launches as a table", table("Launches", columns, map(_launch, report.time_line)))
     if report.launches_left_out:
         yield f"<p>{report.launches_left_out:,} later launches are left out here.</p>"
+
+
+def _launch(line: LaunchLine) -> list[object]:
+    begun, ended = line.launched_at or line.registered_at, line.ended_at
+    lasted = "" if begun is None or ended is None else round((ended - begun).total_seconds())
+    instants = (line.launched_at, line.registered_at, ended)
+    told = ["" if at is None else instant(at) for at in instants]
+    return [line.launch, "" if line.slice_id is None else line.slice_id, *told, lasted, line.how]
 
 
 def _spoken(report: Report) -> str:
