@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trueup import Reject
+from trueup import Outcome, Reject
 from trueup.errors import StoreUnavailable
 from trueup.handling.api import reference
 from trueup.handling.api.openapi import FILE, document, text
@@ -29,6 +29,16 @@ START = {"job": "numbers", "requestId": "r-1", "keys": KEYS}
 def rejecting(self: Numbers, number: int) -> Any:
     """Partition b would be rejected: it has two fives."""
     return Reject("five") if number == 5 else number
+
+
+def refusing(self: Numbers, rows: list[Any], ctx: Any) -> Outcome:
+    """Refuses texts, with their broken bytes."""
+    refused = [(row, "no number") for row in rows if isinstance(row, str)]
+    return Outcome(written=len(rows) - len(refused), refused=refused)
+
+
+BROKEN = {"transform": lambda self, number: "caf\udce9" if number == 5 else number, "write": refusing}
+"""Hooks of a job whose rows no UTF-8 can carry as they are."""
 
 
 @pytest.fixture
@@ -112,6 +122,16 @@ def test_partitions_and_rejects_are_paged(client: Client, run_id: str) -> None:
     assert [("item=b", 5, "five")] == [
         (one["partitionId"], one["reject"]["rejected"], one["reject"]["reason"]) for one in rejects
     ]
+
+
+def test_a_row_with_a_broken_byte_is_listed_as_utf_8() -> None:
+    here = World(job_of(**BROKEN), job_file(errors={"rejects": 1}))
+    there = Client(api_of(here))
+    _, started = there.call("POST", "/runs", body=START)
+    here.play(here.steps.executions[started["execution"]])
+    answer = there.api.handle(event_of("GET", f"/runs/{started['runId']}/rejects"))
+    rejects = json.loads(answer["body"].encode())["rejects"]
+    assert (200, {"caf\udce9"}) == (answer["statusCode"], {one["reject"]["refused"] for one in rejects})
 
 
 def test_a_report_is_there_once_the_run_has_ended_and_a_place_to_look_before(
@@ -242,6 +262,7 @@ def test_a_wrong_parameter_is_told_with_a_remedy(client: Client, name: str, valu
         ({**START, "job": "numbres"}, "job", "Did you mean `numbers`?"),
         ({**START, "keys": "a"}, "keys", '"a": input should be'),
         ({**START, "params": {"x": 1}}, "params.x", "numbers has no such parameter."),
+        ({"job": "numbers", "requestId": "r", "rejectsOf": "r" * 3_000}, "rejectsOf", "it names a run"),
         ({**START, "keys": ["k" * 40] * 9_000}, "keys", "and the ledger keeps 131,072."),
     ],
     ids=lambda value: str(value)[:20],
@@ -253,6 +274,31 @@ def test_a_wrong_body_is_told_with_a_remedy(
     assert (400, WRONG, field) == (status, kind, found)
     assert told in text
     assert not world.steps.executions
+
+
+@pytest.mark.parametrize(("method", "path"), [(one.method, one.path) for one in ROUTES if "{" in one.path])
+def test_a_name_that_no_key_can_hold_is_not_found(client: Client, method: str, path: str) -> None:
+    long = path.replace("{runId}", "r" * 3_000).replace("{name}", "apply")
+    assert (404, "not-found") == client.problem(method, long, body={"sha256": "0" * 64})[:2]
+
+
+@pytest.mark.parametrize("partition", ["p" * 3_000, "\U0001f600" * 500])
+@pytest.mark.parametrize("what", ["logs", "rejects"])
+def test_a_partition_that_no_key_can_hold_is_refused(
+    client: Client, run_id: str, what: str, partition: str
+) -> None:
+    told = client.problem("GET", f"/runs/{run_id}/{what}", query={"partition": partition})
+    assert (400, WRONG, "partition") == told[:3]
+
+
+@pytest.mark.parametrize("unit", ["week", "month", "year"])
+@pytest.mark.parametrize(("path", "more"), [("/runs", {"requestId": "r-1"}), ("/estimate", {})])
+def test_the_end_of_time_is_inside_a_unit(unit: str, path: str, more: dict[str, str]) -> None:
+    there = Client(api_of(World(job_of(), job_file(partitions={"by": "date", "unit": unit}))))
+    body = {"job": "numbers", "from": "9998-12-28" if unit == "week" else "9999-01-01", "to": "9999-12-31"}
+    status, kind, field, text = there.problem("POST", path, body={**body, **more})
+    assert (400, WRONG, "to") == (status, kind, field)
+    assert "Begin or end at 9999-" in text
 
 
 def test_an_estimate_takes_no_request_id(client: Client) -> None:

@@ -23,7 +23,7 @@ from trueup.handling.api.routes import ROUTES, Route
 from .api_cases import OPENAPI, Client, api_of
 from .api_gateway import SIGNED, gateway
 from .handler_world import World
-from .test_api import START, rejecting
+from .test_api import BROKEN, START
 from .worker_cases import job_file, job_of
 
 HEADERS = {"Authorization": SIGNED}
@@ -47,7 +47,7 @@ class Served:
     answers: list[tuple[int, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.world = World(job_of(transform=rejecting), job_file(errors={"rejects": 1}))
+        self.world = World(job_of(**BROKEN), job_file(errors={"rejects": 1}))
         api = api_of(self.world)
         _, started = Client(api).call("POST", "/runs", body=START)
         self.run_id = str(started["runId"])

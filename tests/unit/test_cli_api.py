@@ -7,10 +7,13 @@ import re
 import shlex
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+import stamina
 
 from trueup import Reject
 from trueup.cli import COMMANDS, main, reference
@@ -87,6 +90,51 @@ def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Stage]:
         monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
         be(monkeypatch, "AKIAANN")
         yield here
+
+
+@contextmanager
+def answering(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> Iterator[list[Any]]:
+    """An address that answers calls one after the other with these, and what it was asked.
+
+    An answer is a status with a document or bytes; None shuts the connection without one.
+    """
+    asked: list[Any] = []
+    left = iter(answers)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer()
+
+        def do_POST(self) -> None:
+            self._answer()
+
+        def _answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            asked.append(json.loads(body or b"null"))
+            answer = next(left)
+            if answer is None:
+                return
+            status, document = answer
+            data = document if isinstance(document, bytes) else json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *said: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    monkeypatch.setenv("TRUEUP_API", f"http://127.0.0.1:{server.server_address[1]}")
+    be(monkeypatch, "AKIAANN")
+    try:
+        yield asked
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def be(monkeypatch: pytest.MonkeyPatch, key: str, secret: str | None = None) -> None:
@@ -201,6 +249,16 @@ def test_partitions_rejects_and_the_trail_are_listed(
     assert "user/ann" in told(capsys, "audit", run_id)
 
 
+def test_a_reject_with_a_broken_byte_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    line = {"partitionId": "date=2013-01-05", "reject": {"rejected": "caf\udce9", "reason": "é"}}
+    with answering(monkeypatch, (200, {"rejects": [line], "next": None})):
+        assert 0 == main(["rejects", "run-1"])
+    expected = r'{"partition": "date=2013-01-05", "rejected": "caf\udce9", "reason": "é"}'
+    assert expected == capfdbinary.readouterr().out.decode().strip()
+
+
 def test_the_log_of_a_partitions_task_is_printed(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     run_id = started(capsys)
     stage.finish()
@@ -270,6 +328,11 @@ def test_keys_come_from_a_file(stage: Stage, capsys: pytest.CaptureFixture[str],
         (["partitions", "nothing"], 2, "There is no run nothing."),
         (["partitions", ""], 2, "RUN is empty. Give a run's id"),
         (["jobs", "--api", "ftp://x"], 2, "ftp://x is no address of an API."),
+        (["jobs", "--api", "http://"], 2, "http:// is no address of an API."),
+        (["jobs", "--api", "https://[::1"], 2, "https://[::1 is no address of an API."),
+        (["jobs", "--api", "http://[zz]/"], 2, "http://[zz]/ is no address of an API."),
+        (["jobs", "--api", "http://127.0.0.1:99999"], 2, "is no address of an API."),
+        (["status", "r", "--watch", "--every", "inf"], 2, "--every"),
         (["jobs", "--api", "http://127.0.0.1:9"], 1, "http://127.0.0.1:9 does not answer: "),
     ],
 )  # fmt: skip
@@ -305,6 +368,47 @@ def test_without_an_address_or_credentials_it_says_what_to_set(
     assert "TRUEUP_API is not set. Set it to the stack's output Api" in capsys.readouterr().err
 
 
+def test_a_profile_that_is_not_there_is_the_callers_mistake(
+    stage: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "typo")
+    assert 2 == main(["jobs"])
+    assert "The config profile (typo) could not be found. Check AWS_PROFILE" in capsys.readouterr().err
+
+
+def test_a_lost_answer_starts_no_second_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = (202, {"runId": "run-1"})
+    lost = (None, (429, {"message": "Too Many Requests"}), good)
+    with answering(monkeypatch, *lost) as asked, stamina.set_testing(True, attempts=3):
+        assert "run-1" in told(capsys, "start", "numbers")
+    assert (3, 1) == (len(asked), len({one["requestId"] for one in asked}))
+
+
+def test_a_start_that_is_not_answered_names_the_id_to_ask_again_with(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (
+        answering(monkeypatch, (503, b"away"), (502, b"away")) as asked,
+        stamina.set_testing(True, attempts=2),
+    ):
+        assert 1 == main(["start", "numbers"])
+    assert f"ask again with --request-id {asked[0]['requestId']}, and" in capsys.readouterr().err
+
+
+def test_what_somebody_else_answers_does_not_reach_the_terminal_raw(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problem = {"detail": "\x1b[2J", "remedy": "Look\x07\nthere."}
+    with answering(monkeypatch, (418, b"\x1b]0;x\x07"), (418, problem), (200, b"[" * 100_000)):
+        for said in (r"\x1b]0;x\x07", "\\x1b[2J Look\\x07\nthere.", "The API answered no JSON object."):
+            assert 1 == main(["jobs"])
+            assert said in capsys.readouterr().err
+
+
+ELSEWHERE = {"demo", "up", "new", "validate", "estimate", "approve", "reject"}
+"""Tests of `make e2e` have the first two, test_cli_gates the last two, the others are run below."""
 ELSEWHERE = {"demo", "up", "new", "validate", "estimate", "approve", "reject", "evidence"}
 """Tests of `make e2e` have the first two, test_cli_gates two more, test_handlers_repair the last.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 from collections.abc import Iterator
@@ -155,3 +156,9 @@ def test_the_examples_of_the_commands_work(
     program, *arguments = shlex.split(re.sub(r"flights-summary-\d{8}T\d{6}Z-[a-z]{4}", run_id, example))
     assert ("trueup", verb) == (program, arguments[0])
     told(capsys, *arguments)
+
+
+def test_every_command_that_asks_the_api_can_be_told_who_asks() -> None:
+    takes = {name: inspect.signature(module.command).parameters for name, module in COMMANDS.items()}
+    assert {"gates", "approve", "reject"} <= {name for name, found in takes.items() if "api" in found}
+    assert [] == [name for name, found in takes.items() if "api" in found and "person" not in found]

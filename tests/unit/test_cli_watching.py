@@ -8,9 +8,11 @@ from io import StringIO
 from typing import Any
 
 import pytest
+import stamina
 from rich.console import Console
 
 from trueup.cli.watching import fitting, follow, lines
+from trueup.errors import StoreUnavailable
 from trueup.model.counters import Counters
 from trueup.model.states import PartitionStatus, Phase, RunStatus
 from trueup.model.view import Eta, Progress, RunDetail, RunView, Spending
@@ -72,6 +74,34 @@ def test_what_tasks_reported_stays_done_until_it_is_judged(capsys: pytest.Captur
 
 def test_partitions_that_are_worked_again_take_it_back(capsys: pytest.CaptureFixture[str]) -> None:
     assert [8, 5, 10] == followed(capsys, look(8, 8), look(5, 5))
+
+
+class Flaking(Looks):
+    """An API that answers every other call alone, once it has answered."""
+
+    def __init__(self, *looks: dict[str, Any]) -> None:
+        super().__init__(*looks)
+        self.calls = 0
+
+    def get(self, path: str) -> dict[str, Any]:
+        self.calls += 1
+        if self.calls % 2 == 0:
+            raise StoreUnavailable("The API answered 429: slow down.")
+        return super().get(path)
+
+
+def test_a_look_that_fails_ends_no_watching(capsys: pytest.CaptureFixture[str]) -> None:
+    there = Flaking(look(2, 2), look(6, 6), look(10, 10, status="SUCCEEDED"))
+    with stamina.set_testing(True, attempts=2):
+        detail = follow(there, "run-1", 0, quiet=False)  # type: ignore[arg-type]
+    assert ("SUCCEEDED", 5) == (detail["run"]["status"], there.calls)
+    assert 3 == len(capsys.readouterr().out.splitlines())
+
+
+def test_an_api_that_stays_away_is_told_as_that() -> None:
+    there = Flaking(look(2, 2))
+    with stamina.set_testing(True, attempts=1), pytest.raises(StoreUnavailable, match="429"):
+        follow(there, "run-1", 0, quiet=True)  # type: ignore[arg-type]
 
 
 def test_a_new_phase_begins_at_its_own_beginning(capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,6 +111,16 @@ def test_every_reject_comes_once(here: World, limit: int) -> None:
     assert [(f"item={key}", number) for key in KEYS for number in (5, 6)] == found
 
 
+def test_a_page_of_large_rejects_ends_before_it_is_too_large(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = len('{"rejected": 5, "reason": "five"}')
+    monkeypatch.setattr(lists, "MOST_BYTES", 3 * size)
+    found = list(pages(of(here).rejects, run_id=run_id(here), limit=1_000))
+    assert [3] * 16 == [len(page.rejects) for page in found if page.rejects]
+    assert [5, 6] * 24 == [one.reject["rejected"] for page in found for one in page.rejects]
+
+
 @pytest.mark.parametrize("limit", [1, 10])
 def test_the_rejects_of_one_partition_can_be_had_alone(here: World, limit: int) -> None:
     ask = of(here).rejects

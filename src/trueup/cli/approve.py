@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from trueup.cli.calling import Address, RunId, client
+from trueup.cli.calling import Address, Person, RunId, client
 from trueup.cli.deciding import GateName, Sha, decide
 from trueup.cli.output import Json, print_json
 
@@ -19,13 +19,14 @@ def command(
     sha: Sha = None,
     comment: Annotated[str, typer.Option(help="What you looked at; on the audit trail.")] = "",
     api: Address = None,
+    person: Person = None,
     json: Json = False,
 ) -> None:
     """Approve what a run asks about at a gate, by the first characters of its hash.
 
     It is shown before it is asked for. Whoever asked for the run cannot approve it.
     """
-    told = decide(client(api), run, gate, "approve", sha, comment, quiet=json)
+    told = decide(client(api, person), run, gate, "approve", sha, comment, quiet=json)
     if json:
         print_json(told)
     else:

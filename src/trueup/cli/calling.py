@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trueup.errors import StoreUnavailable, TrueupError, UsageError
+from trueup.texts import printable
 
 if TYPE_CHECKING:
     from trueup.aws.api import Reply
@@ -30,7 +31,7 @@ RunId = Annotated[str, typer.Argument(help="The run's id.", metavar="RUN")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Show so many at most; without it, all.")]
 
 _PAGE = 500
-_WRONG, _UNKNOWN, _REFUSED, _UNAVAILABLE = 400, 404, 409, 503
+_WRONG, _UNKNOWN, _MANY, _FAULT = 400, 404, 429, 500
 
 
 class Client:
@@ -44,8 +45,6 @@ class Client:
                 f"It is not known where the API is: {VARIABLE} is not set.",
                 remedy="Set it to the stack's output Api, or give --api.",
             )
-        if not address.startswith(("http://", "https://")):
-            raise UsageError(f"{address} is no address of an API.", remedy="Give one like https://...")
         self._api = SignedApi(address, _keys(person, address) if person else None)
 
     def get(self, path: str, **query: object) -> Any:
@@ -93,7 +92,7 @@ def _object(reply: Reply) -> _Object | None:
 
     try:
         found = json.loads(reply.body, object_hook=_Object)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter of brackets without an end
         return None
     return found if isinstance(found, _Object) else None
 
@@ -130,10 +129,22 @@ def _checked(reply: Reply) -> Reply:
         return reply
     problem = _object(reply)
     if problem is None or not {"detail", "remedy"} <= problem.keys():
-        raise TrueupError(
-            f"The API answered {reply.status}: {reply.body.decode(errors='replace')[:200]}.",
+        kind = StoreUnavailable if _passes(reply.status) else TrueupError
+        raise kind(
+            f"The API answered {reply.status}: {printable(reply.body.decode(errors='replace')[:200])}.",
             remedy="Check TRUEUP_API, and that your role may call it (execute-api:Invoke).",
         )
     field = f"{problem['field']}: " if problem.get("field") else ""
-    kinds = {_WRONG: UsageError, _UNKNOWN: UsageError, _UNAVAILABLE: StoreUnavailable}
-    raise kinds.get(reply.status, TrueupError)(field + problem["detail"], remedy=problem["remedy"])
+    kinds = {_WRONG: UsageError, _UNKNOWN: UsageError}
+    kind = StoreUnavailable if _passes(reply.status) else kinds.get(reply.status, TrueupError)
+    raise kind(_shown(field + str(problem["detail"])), remedy=_shown(str(problem["remedy"])))
+
+
+def _passes(status: int) -> bool:
+    """Whether it may go better the next time: too many calls at once, or something is out of order."""
+    return status == _MANY or status >= _FAULT
+
+
+def _shown(text: str) -> str:
+    """A problem's text, which may have lines."""
+    return "\n".join(map(printable, text.split("\n")))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trueup.cli.calling import Address, client, run_path
+from trueup.cli.calling import Address, Person, client, run_path
 from trueup.cli.exits import DONE, WAITS
 from trueup.cli.output import Json, print_json, print_table, shown_person, shown_time
 
@@ -21,13 +21,14 @@ def command(
         str | None, typer.Argument(help="The run's id; without it, all that wait.", metavar="[RUN]")
     ] = None,
     api: Address = None,
+    person: Person = None,
     json: Json = False,
 ) -> None:
     """Show what waits for a person, or the gates of a run with what they ask about.
 
     Exits 3 while something waits, else 0.
     """
-    gates = client(api).get("/gates" if run is None else run_path(run, "gates"))["gates"]
+    gates = client(api, person).get("/gates" if run is None else run_path(run, "gates"))["gates"]
     if json:
         print_json({"gates": gates})
     elif run is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 import sys
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from trueup.texts import in_json
 
 _WIDE = 1_000
 
@@ -34,7 +35,7 @@ def program() -> str:
 
 def print_json(document: Any) -> None:
     """Print a JSON document on one line, so that a script can take the last line of any command."""
-    print(json.dumps(document, ensure_ascii=False))
+    print(in_json(document))
 
 
 def shown_time(instant: str | None) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from trueup.cli.calling import Address, RunId, client
+from trueup.cli.calling import Address, Person, RunId, client
 from trueup.cli.deciding import GateName, Sha, decide
 from trueup.cli.output import Json, print_json
 
@@ -19,10 +19,11 @@ def command(
     reason: Annotated[str, typer.Option(help="Why; the run ends with it.")],
     sha: Sha = None,
     api: Address = None,
+    person: Person = None,
     json: Json = False,
 ) -> None:
     """Reject what a run asks about at a gate: the run ends CANCELLED, with the reason."""
-    told = decide(client(api), run, gate, "reject", sha, reason, quiet=json)
+    told = decide(client(api, person), run, gate, "reject", sha, reason, quiet=json)
     if json:
         print_json(told)
     else:

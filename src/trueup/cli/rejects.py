@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsonlib
 from typing import Annotated
 
 import typer
@@ -31,4 +30,4 @@ def command(
         return
     for one in found:
         line = {"partition": one["partitionId"], **one["reject"]}
-        print(jsonlib.dumps(line, ensure_ascii=False))
+        print_json(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import uuid
 from typing import Annotated, Any
 
@@ -10,8 +11,9 @@ import typer
 from trueup.cli.calling import Address, Client, Person, client
 from trueup.cli.options import End, Keys, Param, Start, read_keys, typed_params
 from trueup.cli.output import Json, print_json, program
+from trueup.cli.patience import AT_ONCE, patiently
 from trueup.cli.watching import EVERY, Every, follow, leave_with
-from trueup.errors import UsageError
+from trueup.errors import StoreUnavailable, UsageError
 
 EXAMPLE = (
     "trueup start flights-summary --from 2013-01-01 --to 2014-01-01 "
@@ -66,13 +68,25 @@ def command(
         "maxConcurrency": max_concurrency,
         "comment": comment or None,
     }
-    started = there.post("/runs", {name: value for name, value in wanted.items() if value is not None})
+    started = _started(there, {name: value for name, value in wanted.items() if value is not None})
     _tell(started, json=json, wait=wait)
     if wait:
         detail = follow(there, started["runId"], every, quiet=json)
         if json:
             print_json(detail)
         leave_with(detail)
+
+
+def _started(there: Client, wanted: dict[str, Any]) -> Any:
+    """The run that was started: asked with one id, so that a lost answer starts no second one."""
+    try:
+        return patiently(lambda: there.post("/runs", wanted), AT_ONCE)
+    except StoreUnavailable as error:
+        remedy = (
+            f"{error.remedy} The run may have been started: ask again with --request-id "
+            f"{shlex.quote(wanted['requestId'])}, and at most one is."
+        )
+        raise StoreUnavailable(error.what, remedy=remedy.strip()) from error
 
 
 def _tell(started: dict[str, Any], *, json: bool, wait: bool) -> None:

@@ -12,12 +12,13 @@ import typer
 from trueup.cli.calling import Client, run_path
 from trueup.cli.exits import of_run
 from trueup.cli.output import duration, shown_person
+from trueup.cli.patience import AT_ONCE, ON_THE_WAY, patiently
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 EVERY = 2.0
-Every = Annotated[float, typer.Option(min=0.0, help="Seconds between two looks.")]
+Every = Annotated[float, typer.Option(min=0.0, max=86_400.0, help="Seconds between two looks.")]
 
 _OVER = frozenset({"SUCCEEDED", "FAILED", "ABORTED", "CANCELLED", "PAUSED"})
 
@@ -50,7 +51,10 @@ def _follow_in_lines(there: Client, run: str, every: float, quiet: bool) -> Any:
 def _looks(there: Client, run: str, every: float) -> Iterator[Any]:
     before = None
     while True:
-        detail = before = never_back(before, there.get(run_path(run)))
+        # That one look fails says nothing of the run, which goes on.
+        patience = AT_ONCE if before is None else ON_THE_WAY
+        look = patiently(lambda: there.get(run_path(run)), patience)
+        detail = before = never_back(before, look)
         yield detail
         if detail["run"]["status"] in _OVER or detail["gate"]:
             return

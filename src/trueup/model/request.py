@@ -10,6 +10,7 @@ from trueup.model.base import Name, Value
 
 # A run's item in the ledger holds its request, its parameters and its window, and takes 400 KB.
 MOST_KEY_BYTES = 128 * 1024
+LONGEST_RUN_ID = 256
 MOST_PARAM_BYTES = 64 * 1024
 Bound = Annotated[str, Field(max_length=1_000)]
 
@@ -59,5 +60,5 @@ class StartBody(Wish):
     """
 
     request_id: RequestId
-    rejects_of: Bound | None = None
+    rejects_of: Annotated[str, Field(max_length=LONGEST_RUN_ID)] | None = None
     comment: Comment = ""

@@ -99,10 +99,18 @@ def day_bound(text: str, unit: str, field: str) -> date:
         raise RequestError(
             f"{text} is inside the {unit} {label(start, unit)}, and a partition named after a {unit} "
             "must hold all of it.",
-            remedy=f"Begin or end at {start} or {_next(start, unit)}.",
+            remedy=f"Begin or end at {start}{_or_next(start, unit)}.",
             field=field,
         )
     return day
+
+
+def _or_next(start: date, unit: str) -> str:
+    """The other end of a unit, in a remedy; nothing is said of what comes after the year 9999."""
+    try:
+        return f" or {_next(start, unit)}"
+    except OverflowError:
+        return ""
 
 
 def day_span(text: str, unit: str, field: str) -> Span:

@@ -16,9 +16,9 @@ from trueup.model.states import PartitionStatus, Phase
 from trueup.model.view import Spending
 from trueup.planning.estimate import spent
 from trueup.reporting.heat import heat_map
+from trueup.texts import storable
 from trueup.watching.planned import planned_items
 from trueup.watching.rejects import lines_from
-from trueup.worker.telling import storable
 
 MOST_LAUNCHES = 1_000
 MOST_TROUBLES = 500

@@ -20,6 +20,7 @@ from trueup.model.view import (
     RejectView,
     RunList,
 )
+from trueup.texts import in_json
 from trueup.watching import tokens
 from trueup.watching.planned import Placed, planned_items
 from trueup.watching.rejects import lines_from
@@ -28,6 +29,8 @@ from trueup.watching.status import current_phase, view
 MOST_AT_ONCE = 1_000
 LOOKED_AT = 2_000
 """Items that one page of a filtered list looks at: rather a short page than a long wait."""
+MOST_BYTES = 4 * 2**20
+"""A page ends with the entry that brings it to so many: Lambda answers with 6 MB at most."""
 _BATCH = 100
 
 
@@ -125,12 +128,14 @@ class Lists:
         limit: int,
     ) -> RejectList:
         found: list[RejectView] = []
+        size = 0
         offset, seen = start["offset"], start["seen"]
         place, byte = start["object"], start["byte"]
         for item, behind, seen_then in items:
             for line, at, next_byte in lines_from(self._artifacts, run_id, phase, item, place, byte):
                 found.append(RejectView(partition_id=item.partition_id, reject=line))
-                if len(found) == limit:
+                size += len(in_json(line).encode())
+                if len(found) == limit or size >= MOST_BYTES:
                     more = tokens.write(offset=offset, seen=seen, object=at, byte=next_byte)
                     return RejectList(rejects=found, next=more)
             offset, seen, place, byte = behind, seen_then, 0, 0

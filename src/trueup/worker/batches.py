@@ -14,8 +14,9 @@ from typing import Any
 from trueup.errors import JobError, Refused, StoreUnavailable
 from trueup.jobs import Backfill, Context, Outcome, Range, RangeOutcome, Reject, Skip, overrides
 from trueup.model.counters import COUNTERS, Counters
+from trueup.texts import storable
 from trueup.worker.stopping import Stopped
-from trueup.worker.telling import describe, storable, told
+from trueup.worker.telling import describe, told
 
 # These are not the fault of a record, so no bisection is made for them.
 NOT_A_RECORDS_FAULT = (JobError, Stopped, Refused, StoreUnavailable)

@@ -26,13 +26,14 @@ from trueup.model.result import (
     record_counts,
 )
 from trueup.model.states import PartitionStatus, ResultStatus
+from trueup.texts import storable
 from trueup.worker.batches import Figures, RecordFailed, Worked, WorkedBatch, work_range, work_records
 from trueup.worker.pace import BatchSize, Pace
 from trueup.worker.patience import Patience
 from trueup.worker.reading import AnyBatch, read_batches
 from trueup.worker.rejects import Rejects
 from trueup.worker.stopping import Stopped, Stopping
-from trueup.worker.telling import describe, storable, told
+from trueup.worker.telling import describe, told
 from trueup.worker.tools import Tools
 
 log = logging.getLogger("trueup.worker")

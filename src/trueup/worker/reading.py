@@ -12,9 +12,10 @@ from trueup.errors import JobError
 from trueup.jobs import Batch, Range
 from trueup.model.plan import Partition
 from trueup.model.result import LONGEST_CURSOR
+from trueup.texts import storable
 from trueup.worker.batches import WorkedBatch
 from trueup.worker.patience import Patience
-from trueup.worker.telling import describe, storable
+from trueup.worker.telling import describe
 
 _CURSOR = re.compile(r"v[0-9]+:")
 # A task may work millions of batches, so it remembers the latest cursors only: enough for a read that goes

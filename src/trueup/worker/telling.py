@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from trueup.model.base import cut
 from trueup.model.result import LONGEST_MESSAGE, LONGEST_RECORD
+from trueup.texts import storable
 
 
 def told(error: BaseException, most: int = LONGEST_MESSAGE) -> str:
@@ -25,8 +26,3 @@ def _said(say: Callable[[object], str], thing: object, instead: str) -> str:
     except Exception as worse:
         text = f"{instead} ({type(worse).__name__})"
     return storable(text)
-
-
-def storable(text: str) -> str:
-    """Text without halves of surrogate pairs, which `errors="surrogateescape"` makes of broken bytes."""
-    return text.encode(errors="backslashreplace").decode()

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trueup.errors import TrueupError
+from trueup.errors import NotFound, TrueupError
 from trueup.handling.api.asking import Call, call_of
 from trueup.handling.api.problems import FAULT, NO_METHOD, NO_ROUTE, UNSIGNED, Problem, problem_of
-from trueup.handling.api.routes import ROUTES, Route
+from trueup.handling.api.routes import LONGEST_PART, ROUTES, Route
 from trueup.handling.api.services import Services
-from trueup.model.base import Value
+from trueup.model.base import Value, cut
 from trueup.model.view import Html, Pending, Started
+from trueup.texts import in_json
 
 log = logging.getLogger("trueup.api")
 
@@ -47,10 +47,18 @@ class Api:
             return _problem(NO_ROUTE.problem(f"There is no {call.path}.", f"There are {paths}."))
         for route, parts in found:
             if route.method == call.method:
+                _may_exist(parts)
                 return _told(route, route.do(self.services, call, **parts))
         methods = ", ".join(route.method for route, _ in found)
         problem = NO_METHOD.problem(f"{call.path} does not take {call.method}.", f"It takes {methods}.")
         return _problem(problem, allow=methods)
+
+
+def _may_exist(parts: Mapping[str, str]) -> None:
+    """Raises NotFound for what is too long to be the name of anything."""
+    for part in parts.values():
+        if len(part) > LONGEST_PART:
+            raise NotFound(f"There is no {cut(part, 40)}.", remedy="Check it: it is too long for a name.")
 
 
 def _told(route: Route, value: Value) -> Answer:
@@ -68,5 +76,4 @@ def _problem(problem: Problem, **headers: str) -> Answer:
 
 def answer(status: int, document: object, *, kind: str = "application/json", **headers: str) -> Answer:
     """An answer of payload format 2.0 with a JSON document."""
-    body = json.dumps(document, ensure_ascii=False)
-    return {"statusCode": status, "headers": {"content-type": kind, **headers}, "body": body}
+    return {"statusCode": status, "headers": {"content-type": kind, **headers}, "body": in_json(document)}

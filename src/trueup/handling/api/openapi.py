@@ -11,7 +11,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from trueup.handling.api.problems import UNSIGNED, Forbidden, Problem
-from trueup.handling.api.routes import ROUTES, Route
+from trueup.handling.api.routes import LONGEST_PART, ROUTES, Route
 from trueup.model.base import Value
 
 FILE = Path(__file__).with_name("openapi.json")
@@ -68,7 +68,8 @@ def _operation(route: Route) -> dict[str, Any]:
 
 def _in_path(route: Route) -> Iterator[dict[str, Any]]:
     for name in route.pattern.groupindex:
-        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        schema = {"type": "string", "maxLength": LONGEST_PART}
+        yield {"name": name, "in": "path", "required": True, "schema": schema}
 
 
 def _in_query(route: Route) -> Iterator[dict[str, Any]]:

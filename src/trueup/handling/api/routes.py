@@ -33,6 +33,8 @@ from trueup.model.view import (
 )
 
 _NOT_FOUND, _REFUSED = 404, 409
+LONGEST_PART = 256
+"""No run and no gate has a name with more characters; with many more, no key of the ledger can be made."""
 
 
 @dataclass(frozen=True)

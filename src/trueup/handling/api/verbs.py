@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from trueup.errors import NotFound, RequestError
 from trueup.estimating import estimate_request
@@ -16,7 +16,7 @@ from trueup.model.evidence import CheckedEvidence
 from trueup.model.ledger import Run
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.report import Report
-from trueup.model.request import StartBody, Wish
+from trueup.model.request import LONGEST_RUN_ID, StartBody, Wish
 from trueup.model.states import RUN_ENDS, WRITING_PHASES, GateStatus, PartitionStatus, Phase, RunStatus
 from trueup.model.view import (
     AuditList,
@@ -34,10 +34,20 @@ from trueup.model.view import (
     RunList,
     Started,
 )
+from trueup.planning.partitions import MOST_ID_BYTES
 from trueup.watching.lists import MOST_AT_ONCE, jobs
 from trueup.watching.status import current_phase
 
 Limit = Annotated[int, Field(ge=1, le=MOST_AT_ONCE)]
+
+
+def _no_longer_than_ids(partition: str) -> str:
+    if len(partition.encode()) > MOST_ID_BYTES:
+        raise ValueError(f"no partition's id has more than {MOST_ID_BYTES} bytes")
+    return partition
+
+
+PartitionId = Annotated[str, Field(max_length=MOST_ID_BYTES), AfterValidator(_no_longer_than_ids)]
 
 
 class RunsQuery(Value):
@@ -62,7 +72,7 @@ class RejectsQuery(Value):
     """Which rejects."""
 
     phase: Phase | None = None
-    partition: str | None = None
+    partition: PartitionId | None = None
     limit: Limit = 100
     after: str | None = None
 
@@ -70,7 +80,7 @@ class RejectsQuery(Value):
 class LogsQuery(Value):
     """Whose log: of the task that worked this partition last. `phase` is the one at work unless said."""
 
-    partition: str
+    partition: PartitionId
     phase: Phase | None = None
     limit: Limit = 100
     after: str | None = None
@@ -106,7 +116,7 @@ def _named(made: dict[str, Any]) -> dict[str, Any]:
 
 def _rejects_of(here: Services, asked: dict[str, Any], again: object) -> dict[str, Any]:
     """What is asked for, with the partitions of another run that were not worked without rejects."""
-    if not isinstance(again, str) or {"from", "to", "keys"} & asked.keys():
+    if not isinstance(again, str) or len(again) > LONGEST_RUN_ID or {"from", "to", "keys"} & asked.keys():
         raise RequestError(
             "it names a run, and comes without a window or keys.",
             remedy="Give one of them.",
