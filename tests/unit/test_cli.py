@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import trueup.cli
-from trueup.cli import main
+from trueup.cli import COMMANDS, main
 from trueup.cli.new import USED, class_name, module_name
 from trueup.errors import ArtifactMissing
 
@@ -43,6 +45,13 @@ def test_an_estimate_says_partitions_slices_and_dollars(project, capsys):
     assert "flights-summary: 365 partitions in 16 slices" in told
     assert "from date=2013-01-01 to date=2013-12-31" in told
     assert "Guard none: cannot prevent a task that should be dead writing over newer data." in told
+
+
+def test_an_estimate_shows_what_would_be_read(project, capsys):
+    monthly = JOB.replace("  by: date\n", '  by: date\n  unit: month\n  input: "tickets/{label}.csv"\n')
+    Path("containers/flights/job.yaml").write_text(monthly, encoding="utf-8")
+    assert 0 == main(["estimate", "flights-summary", *WINDOW])
+    assert "reading from tickets/2013-01.csv to tickets/2013-12.csv\n" in capsys.readouterr().out
 
 
 def test_an_estimate_in_json_is_one_document(project, capsys):
