@@ -199,19 +199,33 @@ def test_a_new_job_is_valid_and_its_test_passes_at_once(project, capsys):
     assert 0 == main(["new", "my-orders"])
     assert 0 == main(["validate", "containers/my-orders"])
     assert "my-orders is valid" in capsys.readouterr().out
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-W",
-        "error",
-        "-p",
-        "no:cacheprovider",
-        "tests/test_my_orders.py",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    pytest_passes("tests/test_my_orders.py")
+
+
+def pytest_passes(file, **environment):
+    """Run a file of tests in a process of its own."""
+    words = ["-q", "-W", "error", "-p", "no:cacheprovider", file]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
     assert 0 == done.returncode, done.stdout + done.stderr
+
+
+def test_the_test_of_a_new_job_reaches_no_stack_that_the_shell_names(project):
+    assert 0 == main(["new", "my-orders"])
+    reached = [
+        "def test_what_is_reached():",
+        "    assert [] == [name for name in os.environ if name.startswith('AWS_ENDPOINT_URL')]",
+    ]
+    file = Path("tests/test_my_orders.py")
+    file.write_text("\n".join([file.read_text(), "", *reached, ""]), encoding="utf-8")
+    stack = "http://127.0.0.1:9"
+    pytest_passes(str(file), AWS_ENDPOINT_URL=stack, AWS_ENDPOINT_URL_DYNAMODB=stack)
 
 
 def test_a_new_job_never_overwrites_its_test(project, capsys):
