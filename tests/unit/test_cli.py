@@ -192,6 +192,18 @@ def test_two_jobs_of_one_name_are_refused(project, capsys):
     assert "flights/job.yaml: name: " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("path", [".", "containers", "containers/flights", "containers/flights/job.yaml"])
+def test_job_files_are_found_wherever_one_stands(project, capsys, path):
+    assert 0 == main(["validate", path])
+    assert "containers/flights/job.yaml: flights-summary is valid\n" == capsys.readouterr().out
+
+
+def test_a_folder_without_job_files_is_told(project, capsys):
+    Path("empty").mkdir()
+    assert 2 == main(["validate", "empty"])
+    assert "there are no job files under empty." in capsys.readouterr().err
+
+
 # trueup new
 
 
@@ -381,3 +393,76 @@ def test_help_imports_nothing_that_only_commands_need():
     loaded = set(done.stderr.split())
     assert "estimate" in done.stdout
     assert set() == loaded & {"boto3", "botocore", "jsonschema", "yaml", "trueup.planning", "trueup.local"}
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(
+    "command", [["validate"], ["validate", "--json"], ["--version"], ["validate", "--help"]]
+)
+def test_output_that_cannot_be_written_is_told_as_that(project, command):
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "trueup.cli", *command],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert 1 == done.returncode
+    assert done.stderr.startswith("What was to be written cannot be: No space left on device. ")
+    assert 1 == len(done.stderr.splitlines())
+
+
+def test_a_reader_that_has_left_is_no_fault(project):
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "trueup.cli", "validate"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    os.close(writing)
+    assert (1, "") == (done.returncode, done.stderr)
+
+
+# Completion, by the words that a shell and Typer exchange
+
+
+def completed(shell, **more):
+    """What the program answers to a shell that asks it, in a process of its own."""
+    environment = {**os.environ, "_TRUEUP_COMPLETE": f"complete_{shell}", **more}
+    done = subprocess.run(
+        [sys.executable, "-c", "from trueup.cli import main; main()"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("shell", "asked"),
+    [
+        ("bash", {"COMP_WORDS": "trueup st", "COMP_CWORD": "1"}),
+        ("zsh", {"_TYPER_COMPLETE_ARGS": "trueup st"}),
+        (
+            "fish",
+            {"_TYPER_COMPLETE_ARGS": "trueup st", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+        ),
+    ],
+)
+def test_a_shell_completes_commands(shell, asked):
+    offered = set(re.findall(r"\w+", completed(shell, **asked)))
+    assert {"start", "status"} == offered & set(COMMANDS)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_a_shell_is_printed(shell):
+    command = [sys.executable, "-c", "import sys; from trueup.cli import main; main(sys.argv[1:])"]
+    command += ["--show-completion", shell]
+    environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert f"_TRUEUP_COMPLETE=complete_{shell}" in done.stdout
