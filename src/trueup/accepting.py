@@ -131,7 +131,7 @@ class Acceptance:
 
     def _lag(self, launch: Launch) -> int:
         """Before a second look, the lag of the job: who comes sooner has to leave again."""
-        if launch.phase is not Phase.CONFIRM:
+        if launch.phase not in (Phase.CONFIRM, Phase.VERIFY):
             return 0
         job = self._artifacts.plan_of(self._ledger.runs.get(launch.run_id)).job
         return ceil(job.lag) if job.kind == "reconcile" else 0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from trueup.artifacts import Artifacts
+from trueup.artifacts import Artifacts, comparison_key, repair_key
 from trueup.clock import Clock
 from trueup.errors import (
     AlreadyDecided,
@@ -18,9 +19,12 @@ from trueup.errors import (
     StoreUnavailable,
 )
 from trueup.ledger import Ledger
+from trueup.model.base import sha256
 from trueup.model.gate import Asked, Canary, CanaryPartition, Gate, Subject, SubjectKind
 from trueup.model.ledger import CANARY_GATE, PartitionItem, Run
 from trueup.model.plan import Plan
+from trueup.model.reconcile_report import ObjectLine, ReconcileReport
+from trueup.model.repair import UNDO_GATE, RepairReport, gate_of
 from trueup.model.states import GateStatus, Phase, RunStatus
 from trueup.platform import Waiting
 
@@ -142,6 +146,39 @@ def before(run: Run, plan: Plan, phase: Phase) -> Asked | None:
         return None
     subject = Subject(kind=SubjectKind.PLAN, key=run.plan_key, sha256=run.plan_sha256)
     return _asked(plan, phase.value, subject)
+
+
+def before_repair(artifacts: Artifacts, ledger: Ledger, run: Run, plan: Plan) -> Asked:
+    """The gate before a repair: its report is approved, and with it every object that it names by its hash.
+
+    What was asked about once is asked about: a report that was changed since is not what is there.
+    Of an undo it is what the repair came to. Raises ArtifactError where an object is not what it says, or
+    nothing is to be repaired.
+    """
+    kind = SubjectKind.UNDO if run.undoes else SubjectKind.REPORT
+    asked = next((one for one in ledger.gates.of(run.run_id) if one.kind is kind), None)
+    key = repair_key(run.undoes) if run.undoes else comparison_key(run.run_id, "json")
+    data = artifacts.store.get(key) if asked is None else artifacts.check(key, asked.sha256)
+    subject = Subject(kind=kind, key=key, sha256=sha256(data))
+    if run.undoes:
+        _check_objects(artifacts, RepairReport.model_validate_json(data).objects)
+        return _asked(plan, UNDO_GATE, subject)
+    report = ReconcileReport.model_validate_json(data)
+    _check_objects(artifacts, report.objects)
+    name = gate_of(report, plan.job.repair if plan.job.kind == "reconcile" else None)
+    if name is None:
+        raise ArtifactError("The report has nothing to repair.", remedy="It was changed: compare again.")
+    return _asked(plan, name, subject)
+
+
+def _check_objects(artifacts: Artifacts, objects: Iterable[ObjectLine]) -> None:
+    """By the checksums that S3 itself holds. Raises ArtifactError."""
+    for one in objects:
+        if (found := artifacts.store.checksum(one.location)) != one.sha256:
+            raise ArtifactError(
+                f"{one.location} has SHA-256 {found or 'none'}, not {one.sha256} as was reported.",
+                remedy="It was changed: nothing is repaired; compare again.",
+            )
 
 
 def behind_canary(artifacts: Artifacts, ledger: Ledger, run: Run, plan: Plan) -> Asked:

@@ -241,6 +241,16 @@ class Reconcile:
         """
         raise NotImplementedError(f"{type(self).__name__} has no fold(rows)")
 
+    def repair_one(self, item: Mapping[str, Any], expected: Mapping[str, Any] | None) -> Outcome:
+        """Repair one row by a write path of your own, instead of trueup's conditional write.
+
+        `item` has `key`, `action` ("insert", "update", "delete") and `values`, what the row should be, None
+        where it should not be there; `expected` is the row as the report found it and as it was a moment ago.
+        Written, unchanged (the row is not as expected: nothing was done), or refused with the reason.
+        Called again after a crash; both sides are read before it, and the target after it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no repair_one(item, expected)")
+
 
 def overrides(job: Backfill | Reconcile, hook: str) -> bool:
     """Whether the author wrote this hook, rather than leaving the default."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from enum import StrEnum
 
 from trueup.accepting import Acceptance
 from trueup.artifacts import Artifacts
-from trueup.errors import ArtifactError, StoreUnavailable
+from trueup.errors import ArtifactError, RunClosed, StoreUnavailable
 from trueup.judging import judge_reported
 from trueup.ledger import Ledger
 from trueup.model.ledger import Run
@@ -43,16 +44,19 @@ class Settlement:
         acceptance: Acceptance,
         report: Callable[[str], object] = lambda run_id: None,
         verdict: Callable[[Run], str | None] = lambda run: None,
+        is_through: Callable[[Run, Phase], bool] = lambda run, phase: phase is run.phases[-1],
     ) -> None:
         """`report` is told the id of each run that ended, before it is let go; it may be told twice.
 
-        `verdict` says what a reconciliation that is through comes to, and makes its report.
+        `verdict` says what a reconciliation that is through comes to, and makes its report; `is_through`
+        whether nothing follows a complete phase.
         """
         self._ledger = ledger
         self._artifacts = artifacts
         self._acceptance = acceptance
         self._report = report
         self._verdict = verdict
+        self._is_through = is_through
 
     def settle(self, run_id: str, phase: Phase) -> Settled:
         """Prove every task stopped, accept what is still REPORTED, and end a run whose partitions all ended.
@@ -65,13 +69,11 @@ class Settlement:
         run = self._ledger.runs.get(run_id)
         if not self._prove_and_judge(run, [phase]):
             return Settled.STOPPING
-        complete = False
         run = self.ask_abort_rules(run)
-        if run.status is RunStatus.RUNNING:
-            complete = self._is_complete(run, phase)
-            run = self._end(run, phase) if complete else run
-        self._put_away(run)
-        if complete and run.status is RunStatus.RUNNING:
+        complete = run.status is RunStatus.RUNNING and self._is_complete(run, phase)
+        after = self._end(run, phase) if complete else run
+        self._put_away(after)
+        if complete and after is run:
             return Settled.COMPLETE
         return _SETTLED.get(self._ledger.runs.get(run_id).status, Settled.ENDED)
 
@@ -156,9 +158,15 @@ class Settlement:
             why = f"{expected - good} of {expected} partitions did not make it"
             where = "the canary" if run.is_canary(phase) else f"the phase {phase.value}"
             why += f" in {where}" if run.is_canary(phase) or phase is not run.phases[-1] else ""
-            return self._ledger.runs.stop(run.run_id, RunStatus.FAILED, who=SETTLER, why=why)
-        if phase is run.phases[-1] and not run.is_canary(phase):
+            return self._stop(run, RunStatus.FAILED, why)
+        if not run.is_canary(phase) and self._is_through(run, phase):
             # Closed first, like every run: a task that registers late is refused, or seen and proved stopped.
             why = self._verdict(run) or _ALL_WELL
-            return self._ledger.runs.stop(run.run_id, RunStatus.SUCCEEDED, who=SETTLER, why=why)
+            return self._stop(run, RunStatus.SUCCEEDED, why)
         return run
+
+    def _stop(self, run: Run, goal: RunStatus, why: str) -> Run:
+        """The run as it then stands: what was counted is true of the generation that was read only."""
+        with suppress(RunClosed):  # A person was faster, with another goal, or it was resumed meanwhile.
+            return self._ledger.runs.stop(run.run_id, goal, who=SETTLER, why=why, generation=run.generation)
+        return self._ledger.runs.get(run.run_id)

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from trueup.artifacts import Artifacts, plan_key
 from trueup.clock import Clock
-from trueup.errors import ArtifactExists
+from trueup.errors import ArtifactExists, RequestError
 from trueup.ledger import Ledger
 from trueup.ledger.table import Key
 from trueup.model.base import sha256
@@ -18,7 +18,7 @@ from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Run
 from trueup.model.plan import CodeIdentity, Dispatch, Partition, Plan
 from trueup.model.request import Request
-from trueup.model.states import UNFINISHED, WRITING_PHASES, Phase
+from trueup.model.states import RUN_ENDS, UNFINISHED, WRITING_PHASES, Phase
 from trueup.planning import (
     check_params,
     dispatch_partitions_key,
@@ -32,6 +32,12 @@ from trueup.planning.forecast import forecast
 
 STARTER = "trueup:dispatch"
 NO_CANDIDATES = "nothing differed"
+# What a partition needs to have counted in which phase, to be worked in the one after it.
+_BEFORE = {
+    Phase.CONFIRM: (Phase.COMPARE, "produced", NO_CANDIDATES),
+    Phase.REPAIR: (Phase.CONFIRM, "produced", "nothing is confirmed"),
+    Phase.VERIFY: (Phase.REPAIR, "written", "nothing was repaired"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,8 @@ class Starter:
         `run_id` and `asked` are for schedules, whose runs are named and remembered by their time.
         Raises RequestError where the request does not fit the job; then nothing was created.
         """
+        if request.undo:
+            self._must_be_undoable(job, request.undo)
         now = self._clock.now()
         run_id = run_id or name_run(job.name, now, self._rng)
         run = Run(
@@ -104,11 +112,25 @@ class Starter:
             target=job.writes_to.name,
             guard=job.writes_to.guard,
             limits=limited(job, request).limits,
+            repairs=job.kind == "reconcile" and job.repair is not None and not request.undo,
+            undoes=request.undo,
             request=request,
             execution=execution_name(run_id, 1),
             execution_input={"runId": run_id, "generation": 1},
         )
         return self._ledger.runs.create(run, why=request.comment, asked=asked)
+
+    def _must_be_undoable(self, job: AnyJob, undo: str) -> None:
+        """Raises RequestError where that run repaired nothing, or is not over; NotFound."""
+        undone = self._ledger.runs.get(undo)
+        repaired = undone.repairs and self._ledger.verdicts.counts(undo, Phase.REPAIR).tally().records.written
+        if undone.job == job.name and undone.status in RUN_ENDS and repaired:
+            return
+        raise RequestError(
+            f"{undo} is a run of {undone.job}, {undone.status.value}, that repaired {repaired or 0} rows.",
+            remedy=f"Name a run of {job.name} that has ended, and whose report says what it repaired.",
+            field="undo",
+        )
 
     def plan(
         self,
@@ -126,7 +148,12 @@ class Starter:
         if run.is_planned:
             return self._artifacts.plan_of(run)
         assert run.request is not None  # whoever creates a run stores what was asked for
-        parts = list(partitions(job, run.request, listing=listing, named=named))
+        if run.undoes:
+            # As it was repaired, whatever the job file says by now: its rows are stored in that form.
+            undone = self._artifacts.plan_of(self._ledger.runs.get(run.undoes))
+            job, parts = undone.job, self._artifacts.partitions(undone.partitions)
+        else:
+            parts = list(partitions(job, run.request, listing=listing, named=named))
         plan, data = make_plan(
             job,
             run.request,
@@ -170,8 +197,7 @@ class Starter:
         """
         plan = self._artifacts.plan_of(run)
         planned = self._artifacts.partitions(plan.partitions)[: run.to_be_worked(phase)]
-        if phase is Phase.CONFIRM:
-            self._leave_out_the_settled(run, [part.id for part in planned])
+        self._leave_out_the_settled(run, phase, [part.id for part in planned])
         items = self._ledger.partitions.get_many(run.run_id, phase, [part.id for part in planned])
         left = [one for one, item in items.items() if item.status in UNFINISHED]
         name = sha256("\n".join(left).encode())[:12]
@@ -185,12 +211,18 @@ class Starter:
             return dispatch.model_copy(update={"slices": self._artifacts.slices(dispatch.slices_key)})
         return dispatch
 
-    def _leave_out_the_settled(self, run: Run, ids: Sequence[str]) -> None:
-        """Of a reconciliation only partitions with candidates are looked at again."""
-        compared = self._ledger.partitions.get_many(run.run_id, Phase.COMPARE, ids)
-        clean = [one for one, item in compared.items() if not item.counters.produced]
-        if clean:
-            self._ledger.verdicts.skip(run.run_id, Phase.CONFIRM, clean, who=STARTER, why=NO_CANDIDATES)
+    def _leave_out_the_settled(self, run: Run, phase: Phase, ids: Sequence[str]) -> None:
+        """Of a reconciliation only partitions are looked at again, or repaired, where something was found."""
+        if phase not in _BEFORE:
+            return
+        earlier, counter, why = _BEFORE[phase]
+        of = run.run_id
+        if run.undoes and phase is Phase.REPAIR:
+            of, earlier, counter, why = run.undoes, Phase.REPAIR, "written", "nothing was repaired"
+        before = self._ledger.partitions.get_many(of, earlier, ids)
+        done = [one for one, item in before.items() if not getattr(item.counters, counter)]
+        if done:
+            self._ledger.verdicts.skip(run.run_id, phase, done, who=STARTER, why=why)
 
 
 def first_phase(plan: Plan) -> Phase:

@@ -7,6 +7,7 @@ import re
 import shlex
 import signal
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,6 +18,7 @@ from trueup.cli import demo as command
 from trueup.local.demo import DEADLY, days_before, run_demo
 from trueup.local.demo_faults import EVERYTHING
 from trueup.local.faults import Fault
+from trueup.local.postgres import postgres
 from trueup.model.report import Report
 
 from .watching import TRUEUP, begin, nothing_is_left
@@ -90,13 +92,17 @@ def test_a_sink_that_is_dead_is_named_with_the_partitions_that_it_cost(
     reports = tmp_path / "reports"
     monkeypatch.setenv("TMPDIR", str(tmp_path / "left"))
     (tmp_path / "left").mkdir()
-    with begin("demo", "--reports", str(reports)) as demo:
+    said = []
+    with ExitStack() as gone:
+        # A server of its own, for the stack ends with its parts.
+        dsn = gone.enter_context(postgres())
+        monkeypatch.setenv("TRUEUP_POSTGRES_DSN", dsn)
+        demo = gone.enter_context(begin("demo", "--reports", str(reports)))
         assert demo.stdout is not None
-        said = []
         for line in demo.stdout:
             said.append(line)
             if "flights-rows" in line and "partitions are planned" in line:
-                kill_postgres(demo.pid)
+                kill_postgres(dsn)
     text = "".join(said)
     assert 1 == demo.returncode, text
     assert "ABORTED, abort rule consecutiveFailures" in text
@@ -109,12 +115,12 @@ def test_a_sink_that_is_dead_is_named_with_the_partitions_that_it_cost(
     assert nothing_is_left(tmp_path / "left")
 
 
-def kill_postgres(parent: int) -> None:
-    """Kill the PostgreSQL that a process started."""
+def kill_postgres(dsn: str) -> None:
+    """Kill the PostgreSQL of this process that listens in the folder which its DSN names."""
     (server,) = [
         child
-        for child in psutil.Process(parent).children(recursive=True)
-        if child.name() == "postgres" and child.parent().name() != "postgres"
+        for child in psutil.Process().children(recursive=True)
+        if child.name() == "postgres" and any(f"host={word} " in dsn for word in child.cmdline())
     ]
     server.kill()
 

@@ -100,7 +100,8 @@ def test_its_lines_point_every_tool_at_the_stack(tmp_path: Path) -> None:
             ["/bin/sh", "-c", script], env=clean, capture_output=True, text=True, check=False
         )
         up.send_signal(signal.SIGINT)
-    assert ["trueup-backfill trueup-partitions", "SECRET_DSN", "trueup-start"] == found.stdout.splitlines()
+    machines = "trueup-backfill trueup-partitions trueup-reconcile"
+    assert [machines, "SECRET_DSN", "trueup-start"] == found.stdout.splitlines()
 
 
 def test_the_readme_and_the_demo_say_how_to_go_on_and_it_works_as_it_stands(

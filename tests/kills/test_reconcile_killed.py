@@ -19,14 +19,18 @@ from psycopg import sql
 from trueup.accepting import Acceptance, Answer, Launch
 from trueup.artifacts.store import place
 from trueup.clock import SystemClock
+from trueup.gating import before_repair
 from trueup.model.ledger import Run
 from trueup.model.plan import CodeIdentity
+from trueup.model.reconcile import PostgresSource, RepairSettings
 from trueup.model.reconcile_job import Reconciliation
 from trueup.model.reconcile_report import ReconcileReport
+from trueup.model.repair import RepairReport
 from trueup.model.request import Request
-from trueup.model.states import Phase, RunStatus
+from trueup.model.states import GateStatus, Phase, RunStatus
 from trueup.platform import Ended
 from trueup.reporting.comparison import Comparisons
+from trueup.reporting.repairs import Repairs
 from trueup.settling import Settled, Settlement
 from trueup.starting import Code, Starter
 
@@ -74,10 +78,11 @@ def job(stack: Stack) -> Reconciliation:
 class Compared:
     """A run whose launches are the test's own doing."""
 
-    def __init__(self, stack: Stack, job: Reconciliation) -> None:
+    def __init__(self, stack: Stack, job: Reconciliation, undo: str | None = None) -> None:
         self.stack = stack
         self.starter = Starter(stack.ledger, stack.artifacts, SystemClock(), random.Random())
-        request = Request(job=job.name, request_id=f"kills-{os.getpid()}-{next(_numbers)}", requester="kills")
+        request_id = f"kills-{os.getpid()}-{next(_numbers)}"
+        request = Request(job=job.name, request_id=request_id, requester="kills", undo=undo)
         self.run, _ = self.starter.start(job, request, Code(CODE, CODE))
         self.acceptance = Acceptance(stack.ledger, stack.artifacts, stack.warm, SystemClock())
 
@@ -114,8 +119,14 @@ class Compared:
 
     def settle(self, phase: Phase) -> Settled:
         """Settle a phase."""
-        verdict = Comparisons(self.stack.ledger, self.stack.artifacts).verdict
-        settlement = Settlement(self.stack.ledger, self.stack.artifacts, self.acceptance, verdict=verdict)
+        made = Comparisons(self.stack.ledger, self.stack.artifacts)
+        settlement = Settlement(
+            self.stack.ledger,
+            self.stack.artifacts,
+            self.acceptance,
+            verdict=made.verdict,
+            is_through=made.is_through,
+        )
         return settlement.settle(self.run.run_id, phase)
 
     def ended(self) -> tuple[Run, ReconcileReport]:
@@ -160,3 +171,63 @@ def test_killed_at_a_point_a_comparison_tells_each_line_once(
         report.counts["matched"],
         report.counts["missing"] + report.counts["mismatched"],
     )
+
+
+REPAIR_PLACES = [
+    (undoes, phase, point, nth)
+    for undoes in (False, True)
+    for phase in (Phase.REPAIR, Phase.VERIFY)
+    for point, nth in (("registered", 1), ("written", 1), ("findings", 2), ("advanced", 1), ("advanced", 2))
+    if phase is Phase.REPAIR or nth == 1
+]
+
+
+def rows(stack: Stack, job: Reconciliation) -> tuple[dict[int, str], dict[int, str]]:
+    """What both tables hold."""
+    with psycopg.connect(stack.dsn) as db:
+        found = []
+        for source in (job.truth, job.target):
+            assert isinstance(source, PostgresSource)
+            select = sql.SQL("select id, v from {}").format(sql.Identifier(source.table))
+            found.append(dict(db.execute(select).fetchall()))
+    return found[0], found[1]
+
+
+def repaired(compared: Compared, stop: tuple[Phase, dict[str, Any]] | None, number: int) -> RepairReport:
+    """Approve, repair and verify, killed as planned in one of these phases."""
+    stack = compared.stack
+    run = stack.ledger.runs.get(compared.run.run_id)
+    asked = before_repair(stack.artifacts, stack.ledger, run, stack.artifacts.plan_of(run))
+    word = {"who": "eve", "sha256": asked.subject.sha256}
+    stack.ledger.gates.open(run, asked)
+    stack.ledger.gates.decide(run.run_id, asked.name, GateStatus.APPROVED, **word)
+    stack.ledger.gates.spend(run, asked.name, asked.subject.sha256, asked.roles)
+    compared.starter.lock(stack.ledger.runs.get(run.run_id))
+    for phase in (Phase.REPAIR, Phase.VERIFY):
+        compared.work(phase, number, [stop[1]] if stop and stop[0] is phase else [])
+        number += 1
+        compared.settle(phase)
+    report = Repairs(stack.ledger, stack.artifacts).of(stack.ledger.runs.get(run.run_id))
+    assert report is not None
+    return report
+
+
+@pytest.mark.parametrize(("undoes", "phase", "point", "nth"), REPAIR_PLACES)
+def test_killed_at_a_point_each_item_is_repaired_once_and_taken_back_once(
+    stack: Stack, job: Reconciliation, undoes: bool, phase: Phase, point: str, nth: int
+) -> None:
+    job = job.model_copy(update={"repair": RepairSettings()})
+    stop = phase, {"point": point, "nth": nth, "signal": "SIGKILL"}
+    truth, damaged = rows(stack, job)
+    compared = Compared(stack, job)
+    for number, earlier in enumerate((Phase.COMPARE, Phase.CONFIRM), 1):
+        compared.work(earlier, number, [])
+        assert Settled.COMPLETE is compared.settle(earlier)
+    report = repaired(compared, None if undoes else stop, 3)
+    assert ("REPAIRED", len(WRONG)) == (report.verdict, report.items)
+    assert (truth, truth) == rows(stack, job)
+    if undoes:
+        back = Compared(stack, job, undo=compared.run.run_id)
+        report = repaired(back, stop, 1)
+        assert ("UNDONE", len(WRONG)) == (report.verdict, report.items)
+        assert (truth, damaged) == rows(stack, job)

@@ -25,7 +25,8 @@ from trueup.handling.start import Starting
 from trueup.handling.sweep import Sweeping
 from trueup.handling.tasks import Tasks
 from trueup.jobs import Reconcile
-from trueup.ledger import Ledger
+from trueup.ledger import Ledger, keys
+from trueup.ledger.table import Write
 from trueup.model.gate import Gate
 from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Run
@@ -216,8 +217,10 @@ class World:
         starter = Starter(self.ledger, self.artifacts, self.clock, random.Random(0))
         self.acceptance = Acceptance(self.ledger, self.artifacts, self.ecs, self.clock)
         self.reports = Reports(self.ledger, self.artifacts)
-        verdict = Comparisons(self.ledger, self.artifacts).verdict
-        settlement = Settlement(self.ledger, self.artifacts, self.acceptance, self.reports.of, verdict)
+        made = Comparisons(self.ledger, self.artifacts)
+        settlement = Settlement(
+            self.ledger, self.artifacts, self.acceptance, self.reports.of, made.verdict, made.is_through
+        )
         machines = {"backfill": self.steps, "reconcile": self.steps}
         self.start = Starting(self.ledger, starter, machines, self.jobs)
         naming = Naming(self.ledger, self.artifacts)
@@ -444,9 +447,19 @@ def left_by(ended: Ended) -> dict[str, Any]:
     return {"Error": "States.TaskFailed", "Cause": json.dumps(cause)}
 
 
+def resumed(here: World, run: Run) -> Execution:
+    """The next generation, with its execution."""
+    name = f"{run.run_id}-{run.generation + 1}"
+    data = {"runId": run.run_id, "generation": run.generation + 1}
+    sets = {"status": "RUNNING", "generation": run.generation + 1, "execution": name, "executionInput": data}
+    here.table.write(Write(keys.run(run.run_id), sets=sets))
+    here.steps.start(name, data)
+    return here.steps.executions[name]
+
+
 def dying_at(world: World, number: int) -> None:
     """Let whatever writes next die after its write of that number."""
     world.table.writes, world.table.dies_at = 0, number
 
 
-__all__ = ["OVER", "Child", "Died", "Execution", "FakeTask", "World", "dying_at", "left_by"]
+__all__ = ["OVER", "Child", "Died", "Execution", "FakeTask", "World", "dying_at", "left_by", "resumed"]

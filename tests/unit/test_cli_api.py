@@ -305,8 +305,11 @@ def test_without_an_address_or_credentials_it_says_what_to_set(
     assert "TRUEUP_API is not set. Set it to the stack's output Api" in capsys.readouterr().err
 
 
-ELSEWHERE = {"demo", "up", "new", "validate", "estimate", "approve", "reject"}
-"""Tests of `make e2e` have the first two, test_cli_gates the last two, the others are run below."""
+ELSEWHERE = {"demo", "up", "new", "validate", "estimate", "approve", "reject", "evidence"}
+"""Tests of `make e2e` have the first two, test_cli_gates two more, test_handlers_repair the last.
+
+The others run below, without an API.
+"""
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - ELSEWHERE))

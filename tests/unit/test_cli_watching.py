@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from io import StringIO
 from typing import Any
 
@@ -10,20 +11,41 @@ import pytest
 from rich.console import Console
 
 from trueup.cli.watching import fitting, follow, lines
+from trueup.model.counters import Counters
+from trueup.model.states import PartitionStatus, Phase, RunStatus
+from trueup.model.view import Eta, Progress, RunDetail, RunView, Spending
+
+RUN = RunView(
+    run_id="run-1",
+    job="numbers",
+    status=RunStatus.RUNNING,
+    requester="ann",
+    created_at=datetime(2026, 7, 6, tzinfo=UTC),
+    window="a to z",
+    dry_run=False,
+    generation=1,
+    launches=0,
+    target="table",
+    guard="none",
+)
 
 
 def look(done: int, ended: int, *, phase: str = "apply", status: str = "RUNNING") -> dict[str, Any]:
     """A look at a run of 10 partitions, as the API gives it."""
-    share = {"done": done, "total": 10, "share": done / 10}
-    return {
-        "run": {"status": status, "reason": None},
-        "phase": phase,
-        "partitions": share,
-        "work": share,
-        "byState": {"ACCEPTED": ended, "FAILED": 0},
-        "eta": {"seconds": None},
-        "gate": None,
-    }
+    share = Progress(done=done, total=10, share=done / 10)
+    return RunDetail(
+        run=RUN.model_copy(update={"status": RunStatus(status)}),
+        phase=Phase(phase),
+        partitions=share,
+        work=share,
+        by_state={PartitionStatus.ACCEPTED: ended, PartitionStatus.FAILED: 0},
+        records=Counters(),
+        replayed=0,
+        records_per_second=0,
+        eta=Eta(basis="nothing was measured"),
+        tasks=[],
+        spending=Spending(dollars=0, basis="a test"),
+    ).document()
 
 
 class Looks:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from trueup.errors import RequestError
+from trueup.errors import ArtifactError, RequestError
+from trueup.model.ledger import Run
 from trueup.model.states import PartitionStatus, Phase, RunStatus
 from trueup.platform import Ended
 
-from .handler_world import READ, WRITE, Died, World, dying_at, left_by
+from .handler_world import READ, WRITE, Died, World, dying_at, left_by, resumed
 from .worker_cases import job_file, job_of
 
 
@@ -295,10 +296,74 @@ def test_an_execution_that_is_redriven_after_the_end_changes_nothing() -> None:
 def test_a_settling_of_an_earlier_generation_hands_out_nothing() -> None:
     here = world()
     run = here.ask()
-    told = here.settle.handle({"runId": run.run_id, "generation": 7, "at": {"phase": "apply"}})
-    assert "end" == told["do"]
     assert "end" == here.plan.handle({"runId": run.run_id, "generation": 7})["do"]
     assert not here.run(run.run_id).is_planned
+    here.step(here.execution(run))
+    planned = here.run(run.run_id)
+    assert planned.is_planned
+    told = here.settle.handle({"runId": run.run_id, "generation": 7, "at": {"phase": "apply"}})
+    assert {"do": "end", "status": "RUNNING"} == told
+    assert planned == here.run(run.run_id)
+
+
+def resumed_before(here: World, run: Run, part: Any, name: str) -> None:
+    """The run is paused and resumed once, right before that method of `part` is called."""
+    method = getattr(part, name)
+
+    def late(*args: Any, **named: Any) -> Any:
+        setattr(part, name, method)
+        here.ledger.runs.stop(run.run_id, RunStatus.PAUSED, who="ann", why="lunch")
+        here.ledger.runs.finish(run.run_id, RunStatus.PAUSED, who="ann")
+        resumed(here, here.run(run.run_id))
+        return method(*args, **named)
+
+    setattr(part, name, late)
+
+
+@pytest.mark.parametrize("when", ["next_dispatch", "stop"])
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_run_that_is_resumed_while_it_is_settled_is_left_to_its_next_execution(
+    when: str, changed: bool
+) -> None:
+    here = world()
+    run = here.ask()
+    execution = here.execution(run)
+    here.step(execution)
+    plan = here.artifacts.plan_of
+    if changed:  # So that settling wants to end the run with that reason.
+        here.artifacts.plan_of = unreadable  # type: ignore[method-assign]
+    if when == "stop" and not changed:
+        for _ in range(2):
+            here.step(execution)
+        execution.children = []  # A dispatch that moved nothing; after the next one the run would be ended.
+        here.step(execution)
+        here.step(execution)
+        execution.children = []
+    resumed_before(here, run, here.ledger.runs, when)
+    here.step(execution)
+    here.artifacts.plan_of = plan  # type: ignore[method-assign]
+    now = here.run(run.run_id)
+    assert ({"do": "end", "status": "RUNNING"}, 2) == (execution.told, now.generation)
+    here.play(here.execution(now))
+    assert (RunStatus.SUCCEEDED, 3) == (here.run(run.run_id).status, accepted(here, run.run_id))
+    at_rest(here, run.run_id)
+
+
+def unreadable(run: Run) -> Any:
+    """The plan was changed."""
+    raise ArtifactError("The plan is another one.")
+
+
+def test_a_run_that_is_resumed_while_it_cannot_be_planned_is_left_to_its_next_execution() -> None:
+    here = world(partitions={"by": "s3-prefix", "prefix": "s3://bucket/in/"})
+    run = here.run(here.start.handle({"job": "numbers", "requestId": "r", "requester": "ann"})["runId"])
+    execution = here.execution(run)
+    resumed_before(here, run, here.ledger.runs, "stop")
+    for _ in range(2):
+        here.step(execution)
+    now = here.run(run.run_id)
+    assert (RunStatus.RUNNING, 2) == (now.status, now.generation)
+    assert {"do": "end", "status": "RUNNING"} == execution.told
 
 
 def test_a_request_that_does_not_fit_creates_nothing() -> None:

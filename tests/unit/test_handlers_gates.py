@@ -19,7 +19,7 @@ from trueup.model.gate import Asked, Gate, Subject, SubjectKind
 from trueup.model.ledger import Run
 from trueup.model.states import GateStatus, PartitionStatus, Phase, RunStatus
 
-from .handler_world import Died, Execution, World, dying_at
+from .handler_world import Died, Execution, World, dying_at, resumed
 from .worker_cases import job_file, job_of
 
 BOB = "arn:aws:iam::123456789012:user/bob"
@@ -243,16 +243,6 @@ def test_a_run_that_is_closed_while_it_waits_lets_its_execution_end(goal: RunSta
     if goal is R.CANCELLED:
         with pytest.raises(GateRefused):
             decide(here, here.ledger.gates.get(gate.run_id, "apply"))
-
-
-def resumed(here: World, run: Run) -> Execution:
-    """The next generation, with its execution."""
-    name = f"{run.run_id}-{run.generation + 1}"
-    data = {"runId": run.run_id, "generation": run.generation + 1}
-    sets = {"status": "RUNNING", "generation": run.generation + 1, "execution": name, "executionInput": data}
-    here.table.write(Write(keys.run(run.run_id), sets=sets))
-    here.steps.start(name, data)
-    return here.steps.executions[name]
 
 
 def test_a_new_generation_that_finds_the_gate_decided_does_not_wait() -> None:

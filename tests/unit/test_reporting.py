@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from trueup import Reject, Skip
+from trueup import Outcome, Reject, Skip
 from trueup.errors import StoreUnavailable
 from trueup.model.counters import Counters
 from trueup.model.ledger import PartitionItem
@@ -55,6 +55,33 @@ def sample(name: str) -> Report:
 
 
 # What it says
+
+
+def broken(self: Numbers, rows: list[int], ctx: Any) -> Outcome:
+    """Refuses all rows: one for a reason with a broken byte, one for an error that has one."""
+    reasons = ["caf\udce9", ValueError("caf\udce9")]
+    return Outcome(refused=[(row, reasons[row % 2]) for row in rows])
+
+
+@pytest.mark.parametrize(
+    "hooks",
+    [
+        {"transform": lambda self, number: Reject("caf\udce9")},
+        {"transform": lambda self, number: Skip("caf\udce9")},
+        {"write": broken},
+    ],
+    ids=["rejected", "skipped", "refused"],
+)
+def test_a_reason_with_a_broken_byte_keeps_no_report_away(hooks: Any) -> None:
+    here = World(job_of(**hooks), job_file(errors={"rejects": 100}))
+    run = here.ask()
+    here.play(here.execution(run))
+    assert RunStatus.SUCCEEDED is here.run(run.run_id).status
+    report = here.reports.of(run.run_id)
+    assert report is not None
+    told = [*report.skipped, *report.rejected.reasons]
+    assert {r"caf\udce9"} == {one.reason for one in told}
+    assert r"caf\udce9" in page(report)
 
 
 def test_a_report_says_what_the_ledger_says() -> None:

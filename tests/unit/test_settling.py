@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
 from trueup.accepting import Acceptance
 from trueup.errors import RunClosed, Stale
+from trueup.ledger import keys
 from trueup.ledger.memory import MemoryTable
-from trueup.ledger.table import Item
-from trueup.model.ledger import TaskItem
-from trueup.model.states import RUN_ENDS, RunStatus
+from trueup.ledger.table import Item, Write
+from trueup.model.ledger import Run, TaskItem
+from trueup.model.states import RUN_ENDS, PartitionStatus, RunStatus
 from trueup.platform import TaskState
 from trueup.settling import Settled, Settlement
 from trueup.testing import LocalRun, LocalTask, ManualClock
@@ -226,3 +228,49 @@ def test_whenever_a_task_registers_late_no_run_has_ended_while_it_is_alive() -> 
             break
     assert number > 2
     assert registered, "nobody registered in time to be seen"
+
+
+def before_it_stops(run: LocalRun, act: Callable[[], None]) -> None:
+    """Let somebody act once, right before the run is stopped for what was counted."""
+    stop = run.ledger.runs.stop
+
+    def late(*args: Any, **named: Any) -> Run:
+        run.ledger.runs.stop = stop  # type: ignore[method-assign]
+        act()
+        return stop(*args, **named)
+
+    run.ledger.runs.stop = late  # type: ignore[method-assign]
+
+
+def paused(run: LocalRun) -> None:
+    """A person pauses the run; it is not there yet."""
+    run.ledger.runs.stop(run.run_id, RunStatus.PAUSED, who="ann", why="lunch")
+
+
+def resumed(run: LocalRun, table: MemoryTable, retried: list[str]) -> None:
+    """A person pauses the run, resumes it as generation 2, and has partitions worked again."""
+    paused(run)
+    run.ledger.runs.finish(run.run_id, RunStatus.PAUSED, who="ann")
+    table.write(Write(keys.run(run.run_id), sets={"status": "RUNNING", "generation": 2}))
+    if retried:
+        run.ledger.verdicts.retry(run.run_id, run.phase, retried, who="ann", why="mended")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_was_counted_before_a_run_was_resumed_does_not_end_it(fails: bool) -> None:
+    table = MemoryTable()
+    run = run_of(job_of(**({"transform": lambda self, n: 1 / 0} if fails else {})), table=table)
+    left_at(run, "reported")
+    before_it_stops(run, lambda: resumed(run, table, ["item=a"] if fails else []))
+    assert Settled.UNFINISHED == settle(run)
+    now = run.ledger.runs.get(run.run_id)
+    assert (RunStatus.RUNNING, 2, None, True) == (now.status, now.generation, now.goal, holds_lock(run))
+    assert (PartitionStatus.PENDING if fails else PartitionStatus.ACCEPTED) == item(run).status
+
+
+def test_a_run_that_a_person_closes_while_it_is_counted_gets_the_persons_end() -> None:
+    run = run_of(job_of(transform=lambda self, n: 1 / 0))
+    left_at(run, "reported")
+    before_it_stops(run, lambda: paused(run))
+    assert Settled.PAUSED == settle(run)
+    assert (RunStatus.PAUSED, True) == (status(run), holds_lock(run))

@@ -57,7 +57,6 @@ class FakeEngine:
         container = "/containers/{id}"
         return Starlette(
             routes=[
-                Route("/version", self._version),
                 Route("/images/create", self._pull, methods=["POST"]),
                 Route("/images/{name:path}/json", self._image),
                 Route("/build", self._build, methods=["POST"]),
@@ -73,9 +72,6 @@ class FakeEngine:
                 Route(container, self._remove, methods=["DELETE"]),
             ]
         )
-
-    async def _version(self, _: Request) -> Response:
-        return JSONResponse({"ApiVersion": "1.51", "MinAPIVersion": "1.44"})
 
     async def _image(self, request: Request) -> Response:
         found = self.images.get(request.path_params["name"])

@@ -134,7 +134,7 @@ BACKFILL = (
 )  # fmt: skip
 
 LAG, QUANTILES = "Wait for what is in flight", "Ask both sides for their quantiles"
-_OTHERWISE = {"RehearsesThenApplies"}
+_OTHERWISE = {"RehearsesThenApplies", "IsApprovedAfterRehearsing", "IsApprovedAfterItsCanary"}
 
 
 def _reconciled(case: Case) -> Case:
@@ -146,7 +146,7 @@ def _reconciled(case: Case) -> Case:
 
 RECONCILE = (
     Case("reconcile", "WaitsForTheLag", (*PLANNED, *SETTLED, *WORKED, LAG, *SETTLED, *WORKED, OVER)),
-    *(_reconciled(case) for case in BACKFILL if case.name not in _OTHERWISE and ASK not in case.path),
+    *(_reconciled(case) for case in BACKFILL if case.name not in _OTHERWISE),
 )  # fmt: skip
 
 SLICE = (

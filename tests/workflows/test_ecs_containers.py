@@ -9,10 +9,13 @@ from __future__ import annotations
 import io
 import os
 import socket
+import socketserver
 import subprocess
 import sys
 import tarfile
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -218,7 +221,73 @@ def test_without_an_engine_it_says_what_to_do(tmp_path: Path) -> None:
     assert "DOCKER_HOST" in str(error.value)
 
 
-def test_an_address_that_is_not_spoken_is_refused() -> None:
-    refused = Options(images=KnownImages(), containers=Containers(address="ssh://elsewhere"))
-    with pytest.raises(LocalStackError, match="only unix:// and tcp:// are spoken here"), serve(refused):
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("ssh://elsewhere", "only unix:// and tcp:// are spoken here"),
+        ("tcp://[", "which is no address: Invalid IPv6 URL"),
+        ("tcp://127.0.0.1:99999", "which is no address: Port out of range"),
+        ("tcp://127.0.0.1:docker", "which is no address: Port could not be cast"),
+        (f"tcp://{'a' * 64}.example:1", "No container engine answers at tcp://a"),
+    ],
+)
+def test_an_address_that_is_not_spoken_is_refused(address: str, why: str) -> None:
+    refused = Options(images=KnownImages(), containers=Containers(address=address))
+    with pytest.raises(LocalStackError, match=why), serve(refused):
         pass
+
+
+@contextmanager
+def answering(said: bytes) -> Iterator[str]:
+    """The address of a server that says the same to each question."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            while self.rfile.readline().strip():
+                pass
+            self.wfile.write(said)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"tcp://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+OK = b"HTTP/1.1 200 OK\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (b"", "the engine went away in the middle of an answer"),
+        (b"HTTP/1.1\r\n\r\n", "what it says is no answer of HTTP: it begins with 'HTTP/1.1'"),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "no answer of HTTP"),
+        (b"x" * 100_000, "has no end"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nall\r\n", "a chunk begins with b'all"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n", "a chunk begins with b'-1"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1" * 100_000, "has no end"),
+        (OK + b"<html>", "something other than JSON"),
+        (OK + b"[" * 100_000, "something other than JSON"),
+        (OK, "it does not list containers"),
+        (OK + b"{}", "it does not list containers"),
+        (OK + b"[null]", "it does not list containers"),
+        (OK + b'[{"Labels": {}}]', "it does not list containers"),
+        (b"HTTP/1.1 500 No\r\n\r\n" + b"[" * 100_000, "500: "),
+    ],
+)
+def test_what_is_no_engine_is_told(said: bytes, why: str) -> None:
+    with answering(said) as address:
+        refused = Options(images=KnownImages(), containers=Containers(address=address))
+        with pytest.raises(LocalStackError, match=why) as error, serve(refused):
+            pass
+    assert "DOCKER_HOST" in str(error.value)
+
+
+def test_containers_without_labels_are_somebody_elses() -> None:
+    """List containers: Labels may be null."""
+    with answering(OK + b'[{"Id": "a", "Labels": null}, {"Id": "b"}]') as address:
+        taken = Options(images=KnownImages(), containers=Containers(address=address))
+        with serve(taken):
+            pass

@@ -198,7 +198,7 @@ ENDINGS = {
     r":task-definition/\$\{AWS::StackName\}-[a-z-]+:\*": "a run goes on with the revision of its plan",
     r":task/\$\{Cluster\}/\*": "ECS names the tasks",
     r":::\$\{FlightsBucket\}/flights/\*": "a sample's input is a folder",
-    r"\$\{Bucket.Arn\}/runs/\*(/report\.(json|html)|/comparison\.json)?": "objects are under their run",
+    r"\$\{Bucket.Arn\}/runs/\*(/report\.(json|html)|/(comparison|repair|evidence)\.json)?": "its run's",
 }
 
 
@@ -326,7 +326,8 @@ def test_the_api_may_do_what_its_verbs_do() -> None:
         "states:SendTaskSuccess",
     } == actions
     written = [resource for _, action, resource in permissions("ApiRole") if action == "s3:PutObject"]
-    reports = ("${Bucket.Arn}/runs/*/report.", "${Bucket.Arn}/runs/*/comparison.")
+    names = ("report", "comparison", "repair", "evidence")
+    reports = tuple(f"${{Bucket.Arn}}/runs/*/{name}." for name in names)
     assert all(resource["Fn::Sub"].startswith(reports) for resource in written)
 
 

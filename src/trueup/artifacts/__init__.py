@@ -62,6 +62,21 @@ def comparison_key(run_id: str, kind: str) -> str:
     return f"runs/{run_id}/comparison.{kind}"
 
 
+def repair_plan_key(run_id: str, partition_id: str, number: int) -> str:
+    """A part of what is planned to be repaired in a partition."""
+    return f"runs/{run_id}/{Phase.REPAIR.value}/plan/{partition_id}/{number:05d}.jsonl"
+
+
+def repair_key(run_id: str) -> str:
+    """What a repair came to."""
+    return f"runs/{run_id}/repair.json"
+
+
+def evidence_key(run_id: str) -> str:
+    """The manifest of a run's evidence."""
+    return f"runs/{run_id}/evidence.json"
+
+
 class Artifacts:
     """A run's objects, by what they are."""
 

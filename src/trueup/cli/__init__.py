@@ -16,6 +16,7 @@ from trueup.cli import (
     audit,
     demo,
     estimate,
+    evidence,
     gates,
     jobs,
     logs,
@@ -58,6 +59,7 @@ COMMANDS: Mapping[str, Any] = {
     "rejects": rejects,
     "logs": logs,
     "report": report,
+    "evidence": evidence,
     "audit": audit,
 }
 for _name, _module in COMMANDS.items():

@@ -33,6 +33,9 @@ def command(
     canary: Annotated[
         int | None, typer.Option(help="Apply so many partitions first, and ask before the rest.")
     ] = None,
+    undo: Annotated[
+        str | None, typer.Option(help="Take back what this run repaired, once somebody approved that.")
+    ] = None,
     max_concurrency: Annotated[int | None, typer.Option(help="Run at most so many tasks at once.")] = None,
     comment: Annotated[str, typer.Option(help="Why; on the audit trail.")] = "",
     request_id: Annotated[
@@ -59,6 +62,7 @@ def command(
         "dryRun": dry_run or None,
         "sample": sample,
         "canary": canary,
+        "undo": undo,
         "maxConcurrency": max_concurrency,
         "comment": comment or None,
     }

@@ -8,8 +8,8 @@ tells what was in flight from what is real; `judging` says what it comes to.
 from trueup.compare.canonical import Missing, reader
 from trueup.compare.confirming import confirm
 from trueup.compare.findings import Counts, Difference, Finding, Kind, State, Verdict, fingerprint, json_lines
-from trueup.compare.folding import Fold, FoldHook
-from trueup.compare.invariants import Summary, examine, look_again, plan, reconcile
+from trueup.compare.folding import Fold, FoldHook, row_document
+from trueup.compare.invariants import Summary, as_compared, examine, look_again, plan, reconcile
 from trueup.compare.judging import Judgement, judge
 from trueup.compare.layout import Key, Layout, Span
 from trueup.compare.merge import Step, compare
@@ -37,6 +37,7 @@ __all__ = [
     "Step",
     "Summary",
     "Verdict",
+    "as_compared",
     "compare",
     "confirm",
     "examine",
@@ -50,4 +51,5 @@ __all__ = [
     "plan",
     "reader",
     "reconcile",
+    "row_document",
 ]

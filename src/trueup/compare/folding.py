@@ -16,7 +16,7 @@ from trueup.compare.values import EXACT
 from trueup.errors import SourceError
 from trueup.model.reconcile import ColumnType, Figure, Side
 
-__all__ = ["Fold", "FoldHook"]
+__all__ = ["Fold", "FoldHook", "row_document"]
 
 FoldHook = Callable[[list[dict[str, Any]]], Mapping[str, Any]]
 """The events of one key, in order, to the values of the result."""
@@ -116,7 +116,7 @@ def _by_hook(hook: FoldHook, fold: Fold) -> Folded:
                 wrong = unreadable("two rows have the same place in the order")
             if wrong is not None:
                 return [wrong] * len(readers)
-            events.append(_event(fold.rows, row.fields))
+            events.append(row_document(fold.rows, row.fields))
         try:
             made = hook(events)
             return [read(made.get(name, Missing)) for name, read in readers]
@@ -126,7 +126,7 @@ def _by_hook(hook: FoldHook, fold: Fold) -> Folded:
     return folded
 
 
-def _event(layout: Layout, fields: Sequence[bytes]) -> dict[str, Any]:
+def row_document(layout: Layout, fields: Sequence[bytes]) -> dict[str, Any]:
     """A row as the job's own code gets it."""
     event: dict[str, Any] = {}
     for column, field in zip(layout.columns, fields, strict=True):

@@ -28,7 +28,7 @@ from trueup.model.reconcile import (
 )
 from trueup.model.reconcile_job import Reconciliation
 
-__all__ = ["Folded", "Plan", "Summary", "examine", "look_again", "plan", "reconcile"]
+__all__ = ["Folded", "Plan", "Summary", "as_compared", "examine", "look_again", "plan", "reconcile"]
 
 WHOLE = Span()
 
@@ -182,6 +182,17 @@ def reconcile(
     yield from compare(*sides, readings.compared, as_of=as_of, proved=proved, permitted=permitted(job))
 
 
+def as_compared(
+    job: Reconciliation, truth: Source, target: Source | None, fold: FoldHook | None = None
+) -> tuple[Source | Folded, Source | Folded | Zeros]:
+    """Both sides, to be fetched as the lines that are compared: folded where the invariant says so."""
+    readings = plan(job, fold)
+    ours = Folded(truth, readings.truth_fold) if readings.truth_fold else truth
+    if target is None:
+        return ours, Zeros(ours)
+    return ours, Folded(target, readings.target_fold) if readings.target_fold else target
+
+
 def look_again(
     job: Reconciliation,
     truth: Source,
@@ -192,11 +203,7 @@ def look_again(
 ) -> Iterator[Finding]:
     """Candidates of a reconciliation after the lag: see `confirm`. Raises SourceError like `reconcile`."""
     readings = plan(job, fold)
-    ours = Folded(truth, readings.truth_fold) if readings.truth_fold else truth
-    if target is None:
-        theirs: Source | Zeros = Zeros(ours)
-    else:
-        theirs = Folded(target, readings.target_fold) if readings.target_fold else target
+    ours, theirs = as_compared(job, truth, target, fold)
     keys = [one.key for one in candidates if one.key is not None]
     return confirm(candidates, ours.fetch(keys), theirs.fetch(keys), readings.compared, as_of)
 

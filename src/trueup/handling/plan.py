@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,13 +52,16 @@ class Planning:
             if run.status is RunStatus.RUNNING:
                 return self._plan(run, find(self.jobs, run.job), event)
         except RequestError as wrong:
-            self.ledger.runs.stop(run.run_id, RunStatus.FAILED, who=PLANNER, why=str(wrong))
+            with suppress(RunClosed):  # Closed or resumed meanwhile: settling reads it again.
+                self.ledger.runs.stop(
+                    run.run_id, RunStatus.FAILED, who=PLANNER, why=str(wrong), generation=run.generation
+                )
         except RunClosed:
             pass  # Closed meanwhile: settling ends it.
         return enter(run, run.phases[0])
 
     def _plan(self, run: Run, job: AnyJob, event: Mapping[str, Any]) -> Move:
-        if job.named_by_task and not run.is_planned:
+        if job.named_by_task and not run.is_planned and not run.undoes:
             return self._by_its_own_code(run, job, event)
         code = Code(read=self._latest(job, "read"), write=self._latest(job, "write"))
         listing = self.listing(job.partitions.prefix) if job.partitions.by == "s3-prefix" else None

@@ -10,7 +10,7 @@ from typing import Any
 from trueup.artifacts import Artifacts
 from trueup.artifacts.store import place
 from trueup.errors import ArtifactError, LockHeld, RunClosed
-from trueup.gating import OPEN, Gating, before, behind_canary
+from trueup.gating import OPEN, Gating, before, before_repair, behind_canary
 from trueup.handling import moves
 from trueup.handling.moves import DISPATCHES, Move, Position
 from trueup.handling.tasks import Tasks
@@ -56,11 +56,13 @@ class Settling:
         with suppress(RunClosed):
             self.ledger.runs.next_dispatch(run.run_id, run.generation)
         settled = self.settlement.settle(run.run_id, at.phase)
-        run = self.ledger.runs.get(run.run_id)
+        generation, run = run.generation, self.ledger.runs.get(run.run_id)
+        if run.generation != generation:
+            return moves.leave(run)  # It was resumed meanwhile: this position is an earlier generation's.
         if settled is Settled.STOPPING:
             return moves.wait(at)
         if settled is Settled.UNFINISHED and run.is_planned:
-            asked = before(run, self.artifacts.plan_of(run), at.phase)
+            asked = self._gate_before(run, at.phase)
             return self._at_gate(run, at, asked) or self._hand_out(run, at)
         if settled is Settled.COMPLETE and run.is_canary(at.phase):
             asked = behind_canary(self.artifacts, self.ledger, run, self.artifacts.plan_of(run))
@@ -68,6 +70,12 @@ class Settling:
         if settled is Settled.COMPLETE:
             return self._enter(run, _after(run, at.phase))
         return moves.leave(run)
+
+    def _gate_before(self, run: Run, phase: Phase) -> Asked | None:
+        plan = self.artifacts.plan_of(run)
+        if phase is Phase.REPAIR:
+            return before_repair(self.artifacts, self.ledger, run, plan)
+        return before(run, plan, phase)
 
     def _at_gate(self, run: Run, at: Position, asked: Asked | None) -> Move | None:
         """What to do at a gate; None where it is open, or there is none."""
@@ -77,16 +85,17 @@ class Settling:
         return None if passage.is_open else self._settle(run, at)
 
     def _enter(self, run: Run, phase: Phase) -> Move:
-        """Into a phase. A second look comes after the lag, if there is anything to look at."""
-        if phase is Phase.CONFIRM:
-            plan = self.artifacts.plan_of(run)
-            assert plan.job.kind == "reconcile"  # no other kind looks twice
-            found = self.ledger.verdicts.counts(run.run_id, Phase.COMPARE).tally().records.produced
-            return moves.later(moves.beginning(run, phase), plan.job.lag if found else 0)
-        return moves.enter(run, phase)
+        """Into a phase. Another look comes after the lag, if there is anything to look at."""
+        if phase not in (Phase.CONFIRM, Phase.VERIFY):
+            return moves.enter(run, phase)
+        plan = self.artifacts.plan_of(run)
+        assert plan.job.kind == "reconcile"  # no other kind looks twice
+        earlier = run.phases[run.phases.index(phase) - 1]
+        before = self.ledger.verdicts.counts(run.run_id, earlier).tally().records
+        found = before.produced if phase is Phase.CONFIRM else before.written
+        return moves.later(moves.beginning(run, phase), plan.job.lag if found else 0)
 
     def _hand_out(self, run: Run, at: Position) -> Move:
-        run = self.ledger.runs.get(run.run_id)
         mark = self._mark(run, at.phase)
         idle = at.idle + 1 if mark == at.mark else 0
         if idle >= IDLE_DISPATCHES:
@@ -150,7 +159,15 @@ class Settling:
         return sum(item.seq for item in self.ledger.partitions.all(run.run_id, phase))
 
     def _fail(self, run: Run, at: Position, why: str) -> Move:
-        self.ledger.runs.stop(run.run_id, RunStatus.FAILED, who=SETTLER, why=why)
+        try:
+            self.ledger.runs.stop(
+                run.run_id, RunStatus.FAILED, who=SETTLER, why=why, generation=run.generation
+            )
+        except RunClosed:
+            now = self.ledger.runs.get(run.run_id)
+            if now.generation != run.generation:
+                return moves.leave(now)  # What is wrong with it, its next execution finds.
+            # Else it is on its way to another end, which settling gives it.
         return self._settle(run, at)
 
 

@@ -141,8 +141,8 @@ def _acceptance() -> Acceptance:
 
 
 def _settlement() -> Settlement:
-    verdict = _comparisons().verdict
-    return Settlement(_ledger(), _artifacts(), _acceptance(), _reports().of, verdict)
+    made = _comparisons()
+    return Settlement(_ledger(), _artifacts(), _acceptance(), _reports().of, made.verdict, made.is_through)
 
 
 def _gating() -> Gating:

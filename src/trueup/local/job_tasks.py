@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,23 @@ from trueup.model.jobs import AnyJob
 MODES = ("read", "write")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobFolder:
     """A job and the folder of its code, which stands for its image."""
 
     job: AnyJob
     folder: Path
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """Of the files of its code: other code, other image."""
-        files = sorted(path for path in self.folder.iterdir() if path.is_file())
-        digest = sha256(
-            b"\0".join(part for path in files for part in (path.name.encode(), path.read_bytes()))
-        )
-        return f"sha256:{digest}"
+        """Of the files of its code, as they were when it was first asked for: other code, other image.
+
+        What Python compiled stays out, and so do hidden files.
+        """
+        found = ((path.relative_to(self.folder), path) for path in self.folder.rglob("*") if path.is_file())
+        parts = sorted((bytes(name), sha256(path.read_bytes())) for name, path in found if _is_code(name))
+        together = b"\0".join(part for name, digest in parts for part in (name, digest.encode()))
+        return f"sha256:{sha256(together)}"
 
     @property
     def image(self) -> str:
@@ -42,6 +45,10 @@ class JobFolder:
     def parameter(self) -> str:
         """The template's parameter for the image."""
         return "".join(word.capitalize() for word in self.job.name.split("-")) + "Image"
+
+
+def _is_code(name: Path) -> bool:
+    return not any(part == "__pycache__" or part.startswith(".") for part in name.parts)
 
 
 def find_jobs(*roots: Path) -> dict[str, JobFolder]:

@@ -19,6 +19,7 @@ class SubjectKind(StrEnum):
     PLAN = "plan"
     CANARY = "canary"
     REPORT = "report"
+    UNDO = "undo"
 
 
 class Subject(Value):

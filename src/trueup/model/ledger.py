@@ -28,6 +28,8 @@ class Run(Value):
     `open_seconds` is how long it was open before it was last closed, `opened_at` since when it is open again.
     `canary`: so many partitions are applied before the rest is asked for. `waits_at` names the gate at which
     it waits for a person, and `passed` those that it passed, each with the SHA-256 that was approved.
+    `repairs`: a reconciliation that goes on to repair what is approved; `undoes` names the run whose repairs
+    are taken back.
     """
 
     run_id: str
@@ -52,6 +54,8 @@ class Run(Value):
     canary: Count = 0
     waits_at: str | None = None
     passed: dict[str, Sha256] = Field(default_factory=dict)
+    repairs: bool = False
+    undoes: str | None = None
     params: dict[str, Any] = Field(default_factory=dict)
     window: Window
     target: str
@@ -76,10 +80,13 @@ class Run(Value):
         """Its phases, in order.
 
         Of a backfill: a dry run only rehearses, a sample is rehearsed first. A reconciliation compares, and
-        looks again after the lag.
+        looks again after the lag; it may go on to repair, and look at what it touched.
         """
+        if self.undoes:
+            return (Phase.REPAIR, Phase.VERIFY)
         if self.kind == "reconcile":
-            return (Phase.COMPARE, Phase.CONFIRM)
+            found = (Phase.COMPARE, Phase.CONFIRM)
+            return (*found, Phase.REPAIR, Phase.VERIFY) if self.repairs else found
         if self.dry_run:
             return (Phase.REHEARSE,)
         return (Phase.REHEARSE, Phase.APPLY) if self.sample else (Phase.APPLY,)

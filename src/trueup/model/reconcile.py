@@ -246,6 +246,27 @@ Invariant = Annotated[
 ]
 
 
+class Breaker(Value):
+    """When a repair stops: more than `share` of at least `sample` items were stale or failed."""
+
+    share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.5
+    sample: Annotated[int, Field(ge=1, le=2**53 - 1)] = 20
+
+    def trips(self, items: int, bad: int) -> bool:
+        """Whether so many bad ones of so many are too many."""
+        return items >= self.sample and bad > self.share * items
+
+
+class RepairSettings(Value):
+    """That confirmed findings are repaired once their report is approved.
+
+    `deletes` asked: rows that the truth does not have are deleted, and the approval says so by its name.
+    """
+
+    deletes: Literal["refused", "asked"] = "refused"
+    breaker: Breaker = Field(default_factory=Breaker)
+
+
 class _OrByName:
     """What the schema says of columns: a list, or a mapping by name."""
 

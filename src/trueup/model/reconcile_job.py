@@ -34,8 +34,11 @@ from trueup.model.reconcile import (
     ColumnType,
     Conservation,
     Derived,
+    DynamoSource,
     Invariant,
     Location,
+    PostgresSource,
+    RepairSettings,
     Rows,
     Side,
     Source,
@@ -131,7 +134,7 @@ class Reconciliation(Job):
     `lag` is how long, in seconds, a change may take from one side to the other; 0: nothing is in flight.
     `looks` is how often a difference that keeps changing is looked at again. `version` names a timestamp
     column that says when a row last changed. `locks` names the target that repairs lock, as its backfill
-    calls it. In the sources `{name}` stands for a parameter.
+    calls it. Without `repair` a run ends with its report. In the sources `{name}` stands for a parameter.
     """
 
     kind: Literal["reconcile"]
@@ -148,6 +151,7 @@ class Reconciliation(Job):
     looks: Annotated[int, Field(ge=1, le=100)] = 3
     partitions: ReconcilePartitioning = Field(default_factory=lambda: SplitPartitions(by="splits"))
     locks: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    repair: RepairSettings | None = None
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Reconciliation:
@@ -242,6 +246,7 @@ def reconciliation_problems(job: Reconciliation) -> Iterator[Problem]:
     yield from _figure_problems(job, columns)
     yield from _source_problems(job)
     yield from _split_problems(job)
+    yield from _repair_problems(job)
     yield from job_problems(job.task, job.abort)
 
 
@@ -261,6 +266,15 @@ def _source_problems(job: Reconciliation) -> Iterator[Problem]:
             for name in _PLACEHOLDER.findall(text) if isinstance(text, str) else ():
                 if name not in known:
                     yield f"{section}.{field}", f"there is no parameter {name}: declare it in `parameters`"
+
+
+def _repair_problems(job: Reconciliation) -> Iterator[Problem]:
+    if job.repair is None:
+        return
+    if not isinstance(job.invariant, Rows | Derived):
+        yield "repair", f"{job.invariant.kind} says what is wrong, and not what a row should be: leave it out"
+    elif not isinstance(job.target, PostgresSource | DynamoSource) and job.job_class is None:
+        yield "repair", "this target cannot be changed: name a `class` with a `repair_one`, or leave it out"
 
 
 def _split_problems(job: Reconciliation) -> Iterator[Problem]:

@@ -26,6 +26,7 @@ class Wish(Value):
     sample: Annotated[int, Field(ge=1)] | None = None
     canary: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
     max_concurrency: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    undo: Bound | None = None
 
     @model_validator(mode="after")
     def _a_window_or_keys(self) -> Self:
@@ -33,6 +34,8 @@ class Wish(Value):
             raise ValueError("give a window (`from` and `to`) or `keys`, not both")
         if (self.start is None) != (self.end is None):
             raise ValueError("a window needs both ends: give `from` and `to`")
+        if self.undo is not None and (self.keys is not None or self.start is not None):
+            raise ValueError("an undo takes back what that run repaired: give no window and no keys")
         return self
 
 

@@ -8,13 +8,16 @@ from trueup.artifacts import Artifacts, comparison_key
 from trueup.errors import ArtifactExists, ArtifactMissing, NotFound
 from trueup.ledger import Ledger
 from trueup.model.base import canonical, sha256
+from trueup.model.evidence import CheckedEvidence
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.report import Report
 from trueup.model.states import RUN_ENDS
 from trueup.reporting.comparison import Comparisons
 from trueup.reporting.comparison_page import comparison_page
+from trueup.reporting.evidence import Evidences
 from trueup.reporting.gather import Gatherer
 from trueup.reporting.page import page
+from trueup.reporting.repairs import Repairs
 
 __all__ = ["Reports", "page", "report_key"]
 
@@ -47,6 +50,8 @@ class Reports:
             self._artifacts.store.put_once(report_key(run_id, "json"), canonical(report.document()))
         report = self._stored(run_id)
         Comparisons(self._ledger, self._artifacts).of(run)
+        Repairs(self._ledger, self._artifacts).of(run)
+        Evidences(self._ledger, self._artifacts).keep(run)
         # After the report that it tells: whoever finds the one and not the other makes the same page again.
         with suppress(ArtifactExists):
             self._artifacts.store.put_once(report_key(run_id, "html"), page(report).encode())
@@ -81,6 +86,10 @@ class Reports:
             return None
         data = self._artifacts.store.get(comparison_key(run_id, "json"))
         return comparison_page(report, sha256(data))
+
+    def evidence(self, run_id: str) -> CheckedEvidence:
+        """What a reconciliation left, checked now. Raises NotFound, StoreUnavailable."""
+        return Evidences(self._ledger, self._artifacts).checked(self._ledger.runs.get(run_id))
 
     def location(self, run_id: str) -> str:
         """Where the page lies."""

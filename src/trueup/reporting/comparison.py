@@ -22,7 +22,9 @@ from trueup.model.plan import Plan
 from trueup.model.reconcile import Side, Source
 from trueup.model.reconcile_job import Reconciliation
 from trueup.model.reconcile_report import Coverage, FieldLine, ObjectLine, ReconcileReport, StateLine
+from trueup.model.repair import gate_of
 from trueup.model.states import RUN_ENDS, PartitionStatus, Phase
+from trueup.reporting.repairs import Repairs
 from trueup.watching.planned import planned_items
 
 FINDINGS_READ = 20_000
@@ -43,7 +45,7 @@ class Comparisons:
 
         Raises StoreUnavailable, ArtifactError.
         """
-        if run.kind != "reconcile":
+        if run.kind != "reconcile" or run.undoes:
             return None
         with suppress(ArtifactMissing):
             return self._stored(run)
@@ -56,8 +58,18 @@ class Comparisons:
 
     def verdict(self, run: Run) -> str | None:
         """What a reconciliation that is through comes to, in a line; None for any other run."""
-        report = self.of(run)
+        report = Repairs(self._ledger, self._artifacts).of(run) or self.of(run)
         return None if report is None else ": ".join([report.verdict, *report.reasons[:1]])
+
+    def is_through(self, run: Run, phase: Phase) -> bool:
+        """Whether nothing follows a complete phase: it is the last, or nothing of its report is repaired."""
+        if phase is run.phases[-1]:
+            return True
+        if phase is not Phase.CONFIRM:
+            return False
+        report, job = self.of(run), self._artifacts.plan_of(run).job
+        repair = job.repair if isinstance(job, Reconciliation) else None
+        return report is not None and gate_of(report, repair) is None
 
     def sha256_of(self, run: Run) -> str:
         """The hash that an approval names. Raises ArtifactMissing."""

@@ -18,6 +18,7 @@ from trueup.planning.estimate import spent
 from trueup.reporting.heat import heat_map
 from trueup.watching.planned import planned_items
 from trueup.watching.rejects import lines_from
+from trueup.worker.telling import storable
 
 MOST_LAUNCHES = 1_000
 MOST_TROUBLES = 500
@@ -114,7 +115,8 @@ class Gatherer:
             if "range" in line:
                 yield "of a range, which is told in numbers only", line["rejected"] + line["refused"]
             else:
-                yield str(line.get("reason") or line.get("kind") or "no reason was given"), 1
+                # A reason that is no text may become one, in the object, that no report can hold.
+                yield storable(str(line.get("reason") or line.get("kind") or "no reason was given")), 1
 
     def _spending(self, run: Run, plan: Plan | None, task_seconds: int) -> Spending:
         if plan is None:

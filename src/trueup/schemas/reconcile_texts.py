@@ -34,7 +34,16 @@ RECONCILE: Mapping[str, Mapping[str, str]] = {
         "waitFor": "An object that has to be there before anything is compared.",
         "looks": "How often a difference that keeps changing is looked at again.",
         "partitions": "How the keys are cut into units of progress.",
+        "repair": "That what is confirmed is repaired, once its report is approved; without it nothing is.",
         "locks": "The target that repairs lock, by the name that its backfill gives it; else the job's name.",
+    },
+    "RepairSettings": {
+        "deletes": "Whether rows that the truth lacks are deleted, where an approval says so (asked).",
+        "breaker": "When a repair stops by itself.",
+    },
+    "Breaker": {
+        "share": "The share of items that may be stale or fail.",
+        "sample": "Of so many items at least.",
     },
     "WaitFor": {
         "location": "The object, as `s3://bucket/key`, such as an export's `manifest-summary.json`.",

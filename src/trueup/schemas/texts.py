@@ -101,6 +101,7 @@ _REQUEST = {
         "dryRun": "Rehearse only: nothing is written.",
         "sample": "Work so many partitions only.",
         "canary": "Apply so many partitions, the first of the plan, and ask a person before the rest.",
+        "undo": "Take back what this run repaired, once somebody approved that.",
         "maxConcurrency": "Run at most so many tasks at once, instead of the job's own limit.",
         "comment": "Why; on the audit trail.",
     }

@@ -13,6 +13,7 @@ from trueup.artifacts import Artifacts, Store
 from trueup.artifacts.store import MemoryStore
 from trueup.clock import Clock
 from trueup.errors import JobError, RunClosed, TrueupError
+from trueup.gating import before_repair
 from trueup.handling.accept import subject
 from trueup.handling.ends import told
 from trueup.jobs import Backfill, Reconcile
@@ -26,13 +27,15 @@ from trueup.model.ledger import PartitionItem, Run
 from trueup.model.naming import Brief
 from trueup.model.plan import CodeIdentity, Partition, Plan, Slice
 from trueup.model.reconcile_report import ReconcileReport
+from trueup.model.repair import RepairReport
 from trueup.model.request import Request
-from trueup.model.states import PartitionStatus, Phase
+from trueup.model.states import GateStatus, PartitionStatus, Phase
 from trueup.planning import window
 from trueup.platform import Ended, TaskState
 from trueup.reporting.comparison import Comparisons
+from trueup.reporting.repairs import Repairs
 from trueup.settling import Settled, Settlement
-from trueup.starting import Code, Starter, first_phase, writes
+from trueup.starting import Code, Starter, writes
 from trueup.testing.clocks import ManualClock
 from trueup.testing.rows import rows_opener
 from trueup.worker import Control, Exit, Identity, Step, Tools, Worker
@@ -107,7 +110,10 @@ class LocalRun:
     Of a reconciliation `job` is its hooks, or `trueup.Reconcile`; `rows` are those of its `truth` and
     `target` in memory, instead of what its file names, and `comparison` is its report.
 
-    Nobody is asked for an approval, whatever the job file says.
+    Nobody is asked for an approval, whatever the job file says; but nothing is repaired unless there is an
+    `approver`, who approves the report as soon as it is there. `undoes` is a run, in the same stores,
+    whose repairs are taken back.
+
     Nothing happens before `plan`, `step` or `run` is called.
     """
 
@@ -131,15 +137,21 @@ class LocalRun:
         store: Store | None = None,
         clock: Clock | None = None,
         rows: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+        approver: str | None = None,
+        undoes: LocalRun | None = None,
     ) -> None:
         self.job_class = job
         self._rows = rows
         declared = job_file if isinstance(job_file, Job) else _load(job_file)
         declared = declared.model_copy(update={"approval": Approval()})  # nobody is here to be asked
+        if declared.kind == "reconcile" and approver is None:
+            declared = declared.model_copy(update={"repair": None})
+        self._approver = approver
+        self._undoes = undoes
         self.job = declared if batch_size is None else _in_batches(declared, batch_size)
-        self.clock: Clock = clock or ManualClock()
-        self.ledger = Ledger(table or MemoryTable(), self.clock)
-        self.artifacts = Artifacts(store or MemoryStore())
+        self.clock: Clock = clock or (ManualClock() if undoes is None else undoes.clock)
+        self.ledger: Ledger = Ledger(table or MemoryTable(), self.clock) if undoes is None else undoes.ledger
+        self.artifacts: Artifacts = Artifacts(store or MemoryStore()) if undoes is None else undoes.artifacts
         self.platform = LocalPlatform()
         self._rng = random.Random(seed)
         self._window = (start, end, None if keys is None else tuple(keys))
@@ -168,9 +180,11 @@ class LocalRun:
             run, plan = starter.start(
                 self.job, self._request(), Code(CODE, CODE), listing=self._listing, named=named
             )
-            phase = first_phase(plan)
-            run = starter.lock(run) if writes(phase) else run
+            phase = run.phases[0]
             self._run, self._plan = run, plan
+            if run.undoes:
+                self._approve()
+            self._run = starter.lock(run) if writes(phase) else run
             self._enter(phase)
         return self._plan
 
@@ -240,7 +254,8 @@ class LocalRun:
     @property
     def phase(self) -> Phase:
         """The phase at work: apply, or rehearse in a dry run; of a reconciliation compare, then confirm."""
-        return self._phase or first_phase(self.plan())
+        self.plan()
+        return self._phase or self.ledger.runs.get(self.run_id).phases[0]
 
     @property
     def planned(self) -> int:
@@ -295,6 +310,7 @@ class LocalRun:
             keys=keys,
             params=self._params,
             dry_run=self._dry_run,
+            undo=None if self._undoes is None else self._undoes.run_id,
         )
 
     def _named_partitions(self) -> list[Partition | str] | None:
@@ -375,19 +391,42 @@ class LocalRun:
         return Acceptance(self.ledger, self.artifacts, self.platform, self.clock)
 
     def _settle(self) -> None:
-        verdict = Comparisons(self.ledger, self.artifacts).verdict
-        settlement = Settlement(self.ledger, self.artifacts, self._acceptance(), verdict=verdict)
+        made = Comparisons(self.ledger, self.artifacts)
+        settlement = Settlement(
+            self.ledger,
+            self.artifacts,
+            self._acceptance(),
+            verdict=made.verdict,
+            is_through=made.is_through,
+        )
         settled = settlement.settle(self.run_id, self.phase)
         if settled is Settled.COMPLETE:
             run = self.ledger.runs.get(self.run_id)
-            self._wait_for_the_lag()
-            self._enter(run.phases[run.phases.index(self.phase) + 1])
+            phase = run.phases[run.phases.index(self.phase) + 1]
+            if phase is Phase.REPAIR:
+                self._approve()
+            else:
+                self._wait_for_the_lag()
+            self._enter(phase)
             return
         if settled is Settled.UNFINISHED:
             raise TrueupError(
                 f"Run {self.run_id} has partitions that no slice is left for.", remedy="This is a bug."
             )
         self._over = True
+
+    def _approve(self) -> None:
+        """The word of the approver, and the lock."""
+        run = self.ledger.runs.get(self.run_id)
+        assert self._approver is not None  # without one the job repairs nothing
+        asked = before_repair(self.artifacts, self.ledger, run, self.plan())
+        sha256 = asked.subject.sha256
+        self.ledger.gates.open(run, asked)
+        self.ledger.gates.decide(
+            run.run_id, asked.name, GateStatus.APPROVED, who=self._approver, sha256=sha256
+        )
+        self.ledger.gates.spend(run, asked.name, sha256, asked.roles)
+        Starter(self.ledger, self.artifacts, self.clock, self._rng).lock(self.ledger.runs.get(run.run_id))
 
     def _wait_for_the_lag(self) -> None:
         """As the state machine does, between a comparison and the second look."""
@@ -401,6 +440,14 @@ class LocalRun:
         report = Comparisons(self.ledger, self.artifacts).of(self.ledger.runs.get(self.run_id))
         if report is None:
             raise TrueupError(f"Run {self.run_id} is not through.", remedy="Call `run` first.")
+        return report
+
+    @property
+    def repaired(self) -> RepairReport:
+        """What a repair came to. Raises TrueupError where nothing was repaired."""
+        report = Repairs(self.ledger, self.artifacts).of(self.ledger.runs.get(self.run_id))
+        if report is None:
+            raise TrueupError(f"Run {self.run_id} repaired nothing.", remedy="Give it an `approver`.")
         return report
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from trueup.compare import Key, Layout, Scan, Source, Span
+from trueup.compare import Applied, Change, Key, Layout, Scan, Source, Span, row_document
 from trueup.model.reconcile import Side
 from trueup.sources.documents import Normalise, Placed, blocks_of, fetched, line_maker
 
@@ -40,6 +40,27 @@ class MemoryRows:
     def fetch(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
         """The lines of these keys."""
         return fetched(self._lines(), self._layout, keys)
+
+    def apply(self, change: Change) -> Applied:
+        """Make one row as wanted if it is as expected. The rows are a list of dictionaries."""
+        rows = self._rows
+        assert isinstance(rows, list)
+        lines = map(self._line, rows)
+        at = next((n for n, line in enumerate(lines) if self._layout.key_of(line) == change.key), None)
+        if (None if at is None else self._line(rows[at])) != change.expected:
+            return Applied.STALE_TARGET
+        if at is not None:
+            was = rows.pop(at)
+            if change.wanted is not None:
+                rows.insert(at, {**was, **self._row(change.wanted)})
+        elif change.wanted is not None:
+            rows.append(self._row(change.wanted))
+        return Applied.APPLIED
+
+    def _row(self, line: bytes) -> dict[str, Any]:
+        found = row_document(self._layout, line.split(b"\t"))
+        compared = [column for column in self._layout.columns if column.compared]
+        return {one.name_in(self._side): found[one.name] for one in compared if one.name in found}
 
     def _lines(self) -> Iterator[Placed]:
         for number, row in enumerate(self._rows, 1):

@@ -14,6 +14,7 @@ from trueup.model.counters import Counters
 from trueup.model.gate import Canary, Gate, SubjectKind
 from trueup.model.ledger import Run
 from trueup.model.plan import Plan
+from trueup.model.repair import RepairReport
 from trueup.model.states import Phase
 from trueup.model.view import Fact, GateView
 
@@ -57,6 +58,10 @@ class GateViews:
         if gate.kind is SubjectKind.REPORT:
             yield from _of_report(json.loads(data))
             return
+        if gate.kind is SubjectKind.UNDO:
+            yield from _of_repair(RepairReport.model_validate_json(data))
+            yield _fact("writes", f"{run.target}, each row only where it is still what was written")
+            return
         if gate.kind is SubjectKind.CANARY:
             yield from _of_canary(Canary.model_validate_json(data))
         yield from self._of_plan(run, self._artifacts.plan_of(run))
@@ -93,10 +98,17 @@ def _of_canary(canary: Canary) -> Iterator[Fact]:
 def _of_report(report: Mapping[str, Any]) -> Iterator[Fact]:
     """Its verdict, and whatever it counted."""
     yield _fact("verdict", report.get("verdict", "none"))
-    counted = report.get("counters", {})
-    for name, value in counted.items() if isinstance(counted, dict) else ():
-        if isinstance(value, int | str):
-            yield _fact(name, f"{value:,}" if isinstance(value, int) else value)
+    for reason in report.get("reasons", [])[:5]:
+        yield _fact("reason", reason)
+    for line in report.get("states", []):
+        yield _fact(f"{line['state']} {line['kind']}".lower(), f"{line['findings']:,}")
+
+
+def _of_repair(report: RepairReport) -> Iterator[Fact]:
+    """What was done, which is taken back."""
+    yield _fact("undoes", f"{report.run_id}, approved by {report.approved_by}")
+    for line in report.outcomes:
+        yield _fact(f"{line.outcome} {line.action.value}".lower(), f"{line.items:,}")
 
 
 def _records(records: Counters) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trueup.artifacts import Artifacts, findings_prefix, rejects_prefix
@@ -11,11 +11,12 @@ from trueup.artifacts.store import place
 from trueup.compare.findings import DRIFT
 from trueup.errors import ArtifactMissing
 from trueup.model.ledger import PartitionItem
+from trueup.model.repair import RepairOutcome
 from trueup.model.states import Phase
 from trueup.worker.findings import part_names
 
 _CHUNK = 256 * 1024
-COMPARISONS = frozenset({Phase.COMPARE, Phase.CONFIRM})
+COMPARISONS = frozenset({Phase.COMPARE, Phase.CONFIRM, Phase.REPAIR, Phase.VERIFY})
 
 
 def lines_from(
@@ -29,8 +30,13 @@ def lines_from(
     for at in range(number, len(objects)):
         for line, behind in _lines(artifacts, objects[at], byte if at == number else 0):
             found = json.loads(line)
-            if phase not in COMPARISONS or found["kind"] not in DRIFT:
+            if phase not in COMPARISONS or _is_reject(found):
                 yield found, at, behind
+
+
+def _is_reject(line: Mapping[str, Any]) -> bool:
+    """Of a comparison: a finding that could not be compared. Of a repair: a row that was not taken."""
+    return line["kind"] not in DRIFT if "kind" in line else line.get("outcome") == RepairOutcome.FAILED
 
 
 def _objects(artifacts: Artifacts, run_id: str, phase: Phase, item: PartitionItem) -> list[str]:

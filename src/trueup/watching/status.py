@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 
-from trueup.artifacts import Artifacts, comparison_key
+from trueup.artifacts import Artifacts, comparison_key, repair_key
 from trueup.clock import Clock
 from trueup.errors import ArtifactError, ArtifactMissing
 from trueup.ledger import Ledger
@@ -87,14 +87,13 @@ class Watch:
         return None
 
     def _verdict(self, run: Run) -> str | None:
-        """What the report of a reconciliation says, once it is made."""
+        """What the report of a repair says, or of a reconciliation, once it is made."""
         if run.kind != "reconcile":
             return None
-        try:
-            report = json.loads(self._artifacts.store.get(comparison_key(run.run_id, "json")))
-        except ArtifactMissing:
-            return None
-        return str(report["verdict"])
+        for key in (repair_key(run.run_id), comparison_key(run.run_id, "json")):
+            with suppress(ArtifactMissing):
+                return str(json.loads(self._artifacts.store.get(key))["verdict"])
+        return None
 
     def _standing(
         self,

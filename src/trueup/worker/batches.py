@@ -15,7 +15,7 @@ from trueup.errors import JobError, Refused, StoreUnavailable
 from trueup.jobs import Backfill, Context, Outcome, Range, RangeOutcome, Reject, Skip, overrides
 from trueup.model.counters import COUNTERS, Counters
 from trueup.worker.stopping import Stopped
-from trueup.worker.telling import describe, told
+from trueup.worker.telling import describe, storable, told
 
 # These are not the fault of a record, so no bisection is made for them.
 NOT_A_RECORDS_FAULT = (JobError, Stopped, Refused, StoreUnavailable)
@@ -104,7 +104,7 @@ def work_records(job: Backfill, records: Sequence[Any], ctx: Context | None, att
         unchanged=outcome.unchanged,
         refused=len(outcome.refused),
     )
-    refused = [{"refused": row, "reason": reason} for row, reason in outcome.refused]
+    refused = [{"refused": row, "reason": _stored(reason)} for row, reason in outcome.refused]
     return Worked(figures, transformed.skipped, transformed.rejects + refused)
 
 
@@ -154,7 +154,7 @@ def _sort_out(records: Sequence[Any], made: list[Any]) -> _Transformed:
         if isinstance(result, Skip):
             done.skipped[result.reason] = done.skipped.get(result.reason, 0) + 1
         elif isinstance(result, Reject):
-            done.rejects.append({"rejected": record, "reason": result.reason})
+            done.rejects.append({"rejected": record, "reason": storable(result.reason)})
         else:
             done.used += 1
             done.rows.extend(_rows_of(record, result))
@@ -180,6 +180,11 @@ def _named(result: object) -> str:
 
 def _is_reason(reason: object) -> bool:
     return isinstance(reason, str) and reason != ""
+
+
+def _stored(reason: Any) -> Any:
+    """Why a row was refused, as the report can say it; `write` may give something else than a text."""
+    return storable(reason) if isinstance(reason, str) else reason
 
 
 def combine(job: Backfill, records: Sequence[Any], rows: list[Any]) -> Sequence[Any]:

@@ -121,8 +121,16 @@ def worked(step: Step, shown: bool) -> Worked:
 class Comparison(Backfill):
     """What a task of the phase `compare` reads; it writes nothing."""
 
-    def __init__(self, run: Run, plan: Plan, hooks: Reconcile, tools: Tools, stopping: Stopping) -> None:
-        super().__init__(Settings(plan.params, tools.secret))
+    def __init__(
+        self,
+        run: Run,
+        plan: Plan,
+        hooks: Reconcile,
+        tools: Tools,
+        stopping: Stopping,
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__(settings or Settings(plan.params, tools.secret))
         assert isinstance(plan.job, Reconciliation)
         self.run = run
         self.job = plan.job.filled(plan.params)
@@ -197,14 +205,36 @@ class Comparison(Backfill):
 
 
 def make_comparison(
-    run: Run, plan: Plan, phase: Phase, hooks: Reconcile, tools: Tools, stopping: Stopping
+    run: Run,
+    plan: Plan,
+    phase: Phase,
+    hooks: Reconcile,
+    tools: Tools,
+    stopping: Stopping,
+    settings: Settings | None = None,
 ) -> Comparison:
-    """What a task of a phase reads."""
-    if phase is Phase.COMPARE:
-        return Comparison(run, plan, hooks, tools, stopping)
-    from trueup.worker.confirming import Confirmation
+    """What a task of a phase reads, or repairs."""
+    return _kind(phase, bool(run.undoes))(run, plan, hooks, tools, stopping, settings)
 
-    return Confirmation(run, plan, hooks, tools, stopping)
+
+def _kind(phase: Phase, undoes: bool) -> type[Comparison]:
+    if phase is Phase.CONFIRM:
+        from trueup.worker.confirming import Confirmation
+
+        return Confirmation
+    if undoes:
+        from trueup.worker.undoing import Undo, VerifyUndo
+
+        return Undo if phase is Phase.REPAIR else VerifyUndo
+    if phase is Phase.REPAIR:
+        from trueup.worker.repairing import Repair
+
+        return Repair
+    if phase is Phase.VERIFY:
+        from trueup.worker.verifying import Verify
+
+        return Verify
+    return Comparison
 
 
 class ComparisonWork(PartitionWork):
@@ -227,6 +257,10 @@ class ComparisonWork(PartitionWork):
         made = self._list()
         bad = entry.records_rejected + entry.records_refused
         return entry.model_copy(update={"outputs": [made], "rejects": made.location if bad else None})
+
+    def _due(self) -> bool:
+        """What a repair intends is saved before it is done, and what was done before more is intended."""
+        return self._bench.owner.phase is Phase.REPAIR or super()._due()
 
     def _list(self) -> Output:
         """The partition's output: how it ended, and all its objects."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
@@ -68,6 +68,8 @@ class Look:
 class Confirmation(Comparison):
     """What a task of the phase `confirm` reads."""
 
+    phase, earlier = Phase.CONFIRM, Phase.COMPARE
+
     def count(self, part: Partition) -> int:
         """How many candidates there are, as the comparison counted them."""
         return self._before(part).candidates
@@ -97,7 +99,7 @@ class Confirmation(Comparison):
         elapsed = (self.tools.clock.now() - look.since).total_seconds()
         return Later(Stop("lag", f"{max(0.0, elapsed):.0f} s", "<", f"{self.job.lag:.0f} s"))
 
-    def _looked(self, look: Look, chunk: list[Finding]) -> tuple[Look, WorkedBatch]:
+    def _looked(self, look: Look, chunk: list[Any]) -> tuple[Look, WorkedBatch]:
         sides = self.sides
         as_of = sides.as_of(self.tools.clock.now()) if self.job.version else None
         found = list(look_again(self.job, sides.truth, sides.target, chunk, as_of, sides.fold))
@@ -116,27 +118,39 @@ class Confirmation(Comparison):
             lines += [one.document(self.shown) | {"look": look.number, "again": True} for one in moving]
         return after, WorkedBatch(after.cursor(), Worked(_figures(final), _reasons(final), lines))
 
-    def _candidates(self, part: Partition, before: Compared, look: Look) -> Iterator[Finding]:
-        """The candidates of a look: what the comparison found, or what the look before left."""
+    def _candidates(self, part: Partition, before: Compared, look: Look) -> Iterator[Any]:
+        """The candidates of a look: what the phase before left, or what the look before did."""
         if look.number == 1:
-            for one in before.objects:
-                for text in self._object(one.location, one.sha256).splitlines():
-                    found = Finding.read(json.loads(text))
-                    if found.kind in DRIFT:
-                        yield found
+            yield from self.first(before)
             return
-        item = self.tools.ledger.partitions.get(self.run.run_id, Phase.CONFIRM, part.id)
-        lines = lines_of(self.tools.artifacts, self.run.run_id, Phase.CONFIRM, part.id, item.reject_parts)
+        item = self.tools.ledger.partitions.get(self.run.run_id, self.phase, part.id)
+        lines = lines_of(self.tools.artifacts, self.run.run_id, self.phase, part.id, item.reject_parts)
         for line in lines:
             if line.get("again") and line["look"] == look.number - 1:
-                yield Finding.read(line)
+                yield self.left(line)
+
+    def first(self, before: Compared) -> Iterator[Any]:
+        """What is looked at first: the differences that the comparison found."""
+        for line in self._lines(before):
+            found = Finding.read(line)
+            if found.kind in DRIFT:
+                yield found
+
+    def left(self, line: Mapping[str, Any]) -> Any:
+        """What a look left to the next one."""
+        return Finding.read(line)
+
+    def _lines(self, before: Compared) -> Iterator[dict[str, Any]]:
+        for one in before.objects:
+            yield from map(json.loads, self._object(one.location, one.sha256).splitlines())
 
     def _before(self, part: Partition) -> Compared:
-        """What the comparison of the partition left. Raises ArtifactMissing, ArtifactError."""
-        item = self.tools.ledger.partitions.get(self.run.run_id, Phase.COMPARE, part.id)
+        """What the phase before left of the partition. Raises ArtifactMissing, ArtifactError."""
+        item = self.tools.ledger.partitions.get(self.run.run_id, self.earlier, part.id)
         if item.entry is None or not item.entry.outputs:
             raise ArtifactMissing(
-                f"Partition {part.id} has no comparison.", remedy="Compare it before it is looked at again."
+                f"Partition {part.id} left nothing in the phase {self.earlier.value}.",
+                remedy="Work that phase before it is looked at again.",
             )
         (output,) = item.entry.outputs
         return Compared.model_validate_json(self._object(output.location, output.sha256))
@@ -145,7 +159,8 @@ class Confirmation(Comparison):
         data = self.tools.artifacts.store.get(place_of(location)[1])
         if sha256(data) != expected:
             raise ArtifactError(
-                f"{location} has SHA-256 {sha256(data)}, not {expected} as the comparison left it.",
+                f"{location} has SHA-256 {sha256(data)}, "
+                f"not {expected} as the phase {self.earlier.value} left it.",
                 remedy="It was changed: compare again.",
             )
         return data
@@ -157,7 +172,7 @@ class Confirmation(Comparison):
         look = Look(now) if cursor is None else Look.read(cursor)
         return Compared(
             partition_id=part.id,
-            phase=Phase.CONFIRM,
+            phase=self.phase,
             finished_at=now,
             states=look.states,
             scans=look.number,

@@ -215,7 +215,8 @@ class Worker:
             return make_job(self._job_class, settings)
         from trueup.worker.comparing import make_comparison  # with the comparer, which backfills never need
 
-        return make_comparison(run, plan, self._order.phase, self._job_class(settings), self._tools, stopping)
+        hooks = self._job_class(settings)
+        return make_comparison(run, plan, self._order.phase, hooks, self._tools, stopping, settings)
 
     def _heart(self, task: TaskItem, plan: Plan, bench: Bench) -> Heart:
         return Heart(

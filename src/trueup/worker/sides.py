@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from trueup.compare import FoldHook, Key, Layout, Scan, Source, Span, plan
-from trueup.errors import SourceError
+from trueup.compare import Applied, Change, FoldHook, Key, Layout, Scan, Source, Span, plan
+from trueup.errors import JobError, SourceError
 from trueup.jobs import Reconcile, overrides
 from trueup.model.compared import Covered
 from trueup.model.reconcile import Side
@@ -108,6 +108,18 @@ class _Watched:
         """The same."""
         self.watch()
         return self.source.fetch(keys)
+
+    def apply(self, change: Change) -> Applied:
+        """The same, without a look at who wants to stop: a chunk is done whole.
+
+        Raises JobError where the source cannot be changed.
+        """
+        made: Callable[[Change], Applied] | None = getattr(self.source, "apply", None)
+        if made is None:
+            raise JobError(
+                f"The {self.side} cannot be changed by trueup.", remedy="Write the job's `repair_one`."
+            )
+        return made(change)
 
     def quantiles(self, count: int) -> list[Key]:
         """Keys that cut the rows into so many parts; none where the source cannot say."""

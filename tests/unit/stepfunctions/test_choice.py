@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from .harness import execute, machine, passing
@@ -106,3 +109,38 @@ def test_without_a_default_no_match_fails() -> None:
     ran = execute(states, {"v": 1})
     said = "Failed to transition out of the state. The state does not point to a next state."
     assert ("States.Runtime", True) == (ran.error, (ran.cause or "").endswith(said))
+
+
+@pytest.mark.parametrize(
+    ("expected", "pattern", "text"),
+    [
+        ("yes", "*", ""),
+        ("yes", "a*", "a\nb"),
+        ("yes", "*a*b*", "xaxbx"),
+        ("no", "ab*ba", "aba"),
+        ("yes", "ab*ba", "abba"),
+        ("no", "*ab*ab", "xab"),
+        ("yes", "*ab*c", "abxabc"),
+        ("yes", "", ""),
+        ("no", "", "a"),
+        ("yes", r"\\*", "\\x"),
+        ("yes", r"*\*", "ab*"),
+        ("no", r"*\*", "ab"),
+        ("yes", "a.c", "a.c"),
+        ("no", "a.c", "abc"),
+    ],
+)
+def test_a_star_stands_for_any_text(expected: str, pattern: str, text: str) -> None:
+    assert expected == choose({"Variable": "$.v", "StringMatches": pattern}, text)
+
+
+def test_no_rule_holds_up_the_process() -> None:
+    pattern, text = "*a" * 40 + "*b", "a" * 200_000
+    code = (
+        f"from trueup.local.stepfunctions.regexes import wildcards; print(wildcards({pattern!r})({text!r}))"
+    )
+    # A pattern that goes back on its steps takes longer than the sun: the process is killed by then.
+    ran = subprocess.run(
+        [sys.executable, "-"], input=code, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "False\n" == ran.stdout, ran.stderr

@@ -357,3 +357,59 @@ def test_listed_objects_are_read_and_their_items_put_together() -> None:
     ran = execute(distributed(("P", passing()), ItemReader=reader), {}, services)
     assert [{"x": "1"}, {"x": "2"}, {"x": "3"}] == ran.output
     assert ["a.csv", "b.csv"] == [given["Key"] for given in services.called("s3:getObject")]
+
+
+PAIRS = {"key.$": "$$.Map.Item.Key", "value.$": "$$.Map.Item.Value", "index.$": "$$.Map.Item.Index"}
+
+
+def test_an_object_is_iterated_over_by_its_pairs() -> None:
+    # [dg:input-output-itemspath]
+    given = {"all": {"a": {"x": 1}, "b": 2}}
+    pairs = execute(distributed(("P", passing()), ItemsPath="$.all"), given)
+    assert [{"Key": "a", "Value": {"x": 1}}, {"Key": "b", "Value": 2}] == pairs.output
+    assert 2 == pairs.details("MapStateStarted")["length"]
+    selected = execute(distributed(("P", passing()), ItemsPath="$.all", ItemSelector=PAIRS), given)
+    assert [
+        {"key": "a", "value": {"x": 1}, "index": 0},
+        {"key": "b", "value": 2, "index": 1},
+    ] == selected.output
+
+
+def test_an_items_pointer_selects_an_object_too() -> None:
+    # [dg:input-output-itemreader]
+    states = distributed(("P", passing()), ItemReader=reader(ItemsPointer="/deep"), ItemSelector=PAIRS)
+    ran = execute(states, {"version": "1"}, Bucket(items='{"deep": {"a": 5}}'))
+    assert [{"key": "a", "value": 5, "index": 0}] == ran.output
+
+
+def test_an_element_of_an_array_has_no_key() -> None:
+    ran = execute(distributed(("P", passing()), ItemSelector=PAIRS), [1])
+    assert "States.Runtime" == ran.error
+    assert "$$.Map.Item.Key" in str(ran.cause)
+
+
+def test_only_a_line_feed_ends_a_line_of_json() -> None:
+    states = distributed(("P", passing()), ItemReader=reader(InputType="JSONL"))
+    ran = execute(states, {"version": "1"}, Bucket(items='"a\u2028b"\r\n\n"c\u0085d"\n'))
+    assert ["a\u2028b", "c\u0085d"] == ran.output
+
+
+LARGE = "x" * 200_000
+TWICE = {"one.$": "$$.Map.Item.Value", "two.$": "$$.Map.Item.Value"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ItemSelector": TWICE},
+        {"ItemBatcher": {"MaxItemsPerBatch": 1, "BatchInput": {"all.$": "$"}}},
+        {"ItemReader": reader("large", InputType="JSONL")},
+        {"ItemReader": reader("large", InputType="JSONL"), "ItemBatcher": {"MaxItemsPerBatch": 1}},
+    ],
+    ids="+".join,
+)
+def test_no_child_is_given_more_than_256_kib(fields: dict[str, Any]) -> None:
+    given: Any = {"version": "1"} if "ItemReader" in fields else [LARGE]
+    ran = execute(distributed(("P", passing()), **fields), given, Bucket(large=f'"{LARGE}{LARGE}"'))
+    assert "States.DataLimitExceeded" == ran.error
+    assert "MapRunFailed" in ran.types

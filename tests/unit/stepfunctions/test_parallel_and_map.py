@@ -153,3 +153,27 @@ def test_tasks_of_branches_cut_off_are_written_as_aborted() -> None:
     both = {"Type": "Parallel", "Branches": [branch(("T", task)), branch(("W", wait(1)), ("F", FAIL))]}
     ran = execute(machine(("P", both)), services=Services(lambda_invoke=lambda _: asyncio.sleep(99)))
     assert "TaskStateAborted" in ran.types
+
+
+LARGE = "x" * 200_000
+
+
+def test_no_iteration_is_given_more_than_256_kib() -> None:
+    twice = {"one.$": "$$.Map.Item.Value", "two.$": "$$.Map.Item.Value"}
+    ran = execute(inline(("P", passing(Result=1)), ItemSelector=twice), [LARGE])
+    assert "States.DataLimitExceeded" == ran.error
+    assert ["MapIterationStarted", "MapIterationFailed", "MapStateFailed"] == ran.types[3:6]
+
+
+def test_no_branch_is_given_more_than_256_kib() -> None:
+    twice = {"one.$": "$", "two.$": "$"}
+    branches = [branch(("P", passing(Result=1)))]
+    ran = execute(machine(("All", {"Type": "Parallel", "Parameters": twice, "Branches": branches})), LARGE)
+    assert "States.DataLimitExceeded" == ran.error
+    assert ["ParallelStateStarted", "ParallelStateFailed"] == ran.types[2:4]
+
+
+def test_an_inline_map_takes_no_object() -> None:
+    # [dg:state-map-inline]: it "accepts only a JSON array".
+    ran = execute(inline(("P", passing())), {"a": 1})
+    assert "must point to array" in str(ran.cause)

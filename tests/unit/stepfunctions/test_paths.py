@@ -118,3 +118,48 @@ def test_a_field_that_ends_in_dollar_holds_a_path_or_a_function() -> None:
     with pytest.raises(TemplateError) as raised:
         parse_template({"a": {"b.$": 3}})
     assert "/a/b.$" == raised.value.location
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(a+)+$",
+        "(a|aa)+",
+        "(?:a*)*",
+        "((a+)b)*",
+        "(a{1,9}){2,9}",
+        "(a?){50}",
+        "(?=a*)*",
+        "(?i)a",
+        "(",
+        "a{1,99999999999}",
+    ],
+)
+def test_a_regular_expression_without_bound_is_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match=r"repeat|implemented|not a regular expression"):
+        parse_path(f"$.a[?(@.c =~ /{pattern}/)]")
+
+
+@pytest.mark.parametrize(
+    ("expected", "pattern", "text"),
+    [
+        (True, "foo.*bar", "foo and bar"),
+        (True, "(?:foo|bar)-[a-z)]+", "bar-baz"),
+        (True, r"\(a+\)", "(aa)"),
+        (True, "(ab)+", "abab"),
+        (True, "[(a+)]+", "(a+)"),
+        (True, "a{2}b{1,2}?", "aabb"),
+        (False, "a.c", "abd"),
+        (True, ".*", "a" * 200_000),
+    ],
+)
+def test_other_regular_expressions_match_the_whole_text(expected: bool, pattern: str, text: str) -> None:
+    found = parse_path(f"$.a[?(@.c =~ /{pattern}/)].c").find(scope({"a": [{"c": text}]}))
+    assert [text] * expected == found
+
+
+@pytest.mark.parametrize("pattern", ["a*a*a*a*a*b", "a?" * 30 + "b", "a|" * 30 + "b", "a{0,50}" * 6])
+def test_a_text_too_long_for_what_repeats_fails_the_state(pattern: str) -> None:
+    path = parse_path(f"$.a[?(@.c =~ /{pattern}/)]")
+    with pytest.raises(EvaluationError, match="repeats too much for a text of 1000 characters"):
+        path.find(scope({"a": [{"c": "a" * 1000}]}))

@@ -160,3 +160,10 @@ def test_an_error_of_the_state_itself_can_be_caught_unless_it_is_of_the_runtime(
     assert "States.IntrinsicFailure" == ran.output["Error"]
     missing = {**PUT, **catch, "Parameters": {"TableName.$": "$.nope", "Key": {}}}
     assert "States.Runtime" == execute(machine(("T", missing), ("Caught", passing())), {}, failing(0)).error
+
+
+def test_an_error_and_its_cause_are_no_longer_than_the_api_can_tell() -> None:
+    # botocore: SensitiveError, SensitiveCause.
+    fail = {"Type": "Fail", "ErrorPath": "$.long", "CausePath": "$.long"}
+    ran = execute(machine(("F", fail)), {"long": "é" * 40_000})
+    assert (256, 32_768) == (len(ran.error or ""), len(ran.cause or ""))

@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_snake
 from trueup.handling.api import verbs
 from trueup.model.base import Value
 from trueup.model.estimate import Estimate
+from trueup.model.evidence import CheckedEvidence
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.report import Report
 from trueup.model.request import StartBody, Wish
@@ -109,6 +110,9 @@ ROUTES = (
         {200: Report, 202: Pending},
         html=True,
         problems=(_NOT_FOUND,),
+    ),
+    Route(
+        "GET", "/runs/{runId}/evidence", verbs.show_evidence, {200: CheckedEvidence}, problems=(_NOT_FOUND,)
     ),
     Route(
         "GET",

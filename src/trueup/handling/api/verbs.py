@@ -12,6 +12,7 @@ from trueup.handling.api.asking import Call
 from trueup.handling.api.services import Services
 from trueup.model.base import Value
 from trueup.model.estimate import Estimate
+from trueup.model.evidence import CheckedEvidence
 from trueup.model.ledger import Run
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.report import Report
@@ -93,6 +94,8 @@ def start_run(here: Services, call: Call) -> Started:
     again = asked.pop("rejectsOf", None)
     if again is not None:
         asked = _rejects_of(here, asked, again)
+    if (undo := asked.get("undo")) and "params" not in asked:
+        asked["params"] = here.ledger.runs.get(str(undo)).params
     made = here.starting.handle({**asked, "requester": call.caller})
     return Started(**_named(made), location=f"/runs/{made['runId']}")
 
@@ -206,6 +209,11 @@ def show_comparison(here: Services, call: Call, run_id: str) -> ReconcileReport 
         return report
     run = here.ledger.runs.get(run_id)
     return Pending(run_id=run_id, status=run.status, location=f"/runs/{run_id}")
+
+
+def show_evidence(here: Services, call: Call, run_id: str) -> CheckedEvidence:
+    """What a reconciliation left, under its hashes, and what is not any more what it was."""
+    return here.reports.evidence(run_id)
 
 
 def estimate(here: Services, call: Call) -> Estimate:

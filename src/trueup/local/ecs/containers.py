@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import os
 import socket
 import tarfile
@@ -148,12 +147,10 @@ class ContainerLauncher:
 
     async def open(self) -> None:
         """Find the engine, and remove what owners that are gone have left. Raises LocalStackError."""
-        await self._engine.check()
-        query = {"all": "true", "filters": json.dumps({"label": [OWNER]})}
-        for container in await self._engine.call("GET", "/containers/json", query):
-            if not _lives(container["Labels"].get(OWNER, "")):
+        for identifier, owner in (await self._engine.containers(OWNER)).items():
+            if not _lives(owner):
                 with suppress(*_ANYTHING):
-                    path = f"/containers/{container['Id']}"
+                    path = f"/containers/{identifier}"
                     await self._engine.call("DELETE", path, {"force": "true", "v": "true"})
 
     async def pull(self, reference: str) -> Image:

@@ -7,12 +7,12 @@ A comparison with a value of another type is false (recorded on AWS: choice_oper
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from trueup.local.stepfunctions.errors import EvaluationError, Missing
 from trueup.local.stepfunctions.paths import Path
+from trueup.local.stepfunctions.regexes import wildcards
 from trueup.local.stepfunctions.scope import Scope
 from trueup.local.stepfunctions.timestamps import parse_timestamp
 from trueup.local.stepfunctions.values import Json, is_number
@@ -113,21 +113,14 @@ def compare_path(variable: Path, name: str, other: Path) -> Predicate:
 
 
 def matches(variable: Path, pattern: str) -> Predicate:
-    r"""`StringMatches`: `*` stands for any text, `\*` for a star and `\\` for a backslash."""
-    parts = re.findall(r"\\[*\\]|\*|[^*\\]+|\\", pattern)
-    wanted = re.compile("".join(_as_regex(part) for part in parts), re.DOTALL)
+    """`StringMatches`."""
+    test = wildcards(pattern)
 
     def holds(scope: Scope) -> bool:
         value = _get(variable, scope)
-        return isinstance(value, str) and wanted.fullmatch(value) is not None
+        return isinstance(value, str) and test(value)
 
     return holds
-
-
-def _as_regex(part: str) -> str:
-    if part == "*":
-        return ".*"
-    return re.escape(part[1:] if part in (r"\*", r"\\") else part)
 
 
 def has_type(variable: Path, name: str, wanted: bool) -> Predicate:

@@ -28,8 +28,12 @@ class ApiError(Exception):
         self.status = status
 
 
+MAX_ERROR, MAX_CAUSE = 256, 32_768
+"""Characters of an error's name and of its cause: botocore's `SensitiveError` and `SensitiveCause`."""
+
+
 class StateError(Exception):
-    """A state failed.
+    """A state failed. What is longer than the API can tell of it is cut off.
 
     `alias` is a second name that matches: a missed heartbeat is written as States.Timeout, and both names
     of it are documented (aws-facts section 1.5).
@@ -37,8 +41,8 @@ class StateError(Exception):
 
     def __init__(self, error: str | None, cause: str | None = None, *, alias: str | None = None) -> None:
         super().__init__(error, cause)
-        self.error = error
-        self.cause = cause
+        self.error = None if error is None else error[:MAX_ERROR]
+        self.cause = None if cause is None else cause[:MAX_CAUSE]
         self.alias = alias
 
 

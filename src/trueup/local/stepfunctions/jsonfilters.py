@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from trueup.local.stepfunctions.errors import Missing
+from trueup.local.stepfunctions.regexes import regular
 from trueup.local.stepfunctions.values import Json, is_number
 
 Predicate = Callable[[Json], bool]
@@ -81,11 +82,11 @@ class _Parser:
         if found is None:
             raise ValueError("=~ takes a /regular expression/")
         flags = sum(_FLAGS[flag] for flag in set(found[2]))
-        pattern = re.compile(found[1], flags)
+        test = regular(found[1], flags)
 
         def matches(node: Json) -> bool:
             value = left(node)
-            return isinstance(value, str) and pattern.fullmatch(value) is not None
+            return isinstance(value, str) and test(value)
 
         return matches
 

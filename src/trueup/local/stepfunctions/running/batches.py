@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trueup.local.stepfunctions.model import Batcher, Map
-from trueup.local.stepfunctions.running.items import whole
+from trueup.local.stepfunctions.running.items import Item, whole
 from trueup.local.stepfunctions.running.visit import Visit
 from trueup.local.stepfunctions.values import MAX_DATA, Document, Json, to_text
 
@@ -18,28 +18,28 @@ class ChildInput:
     items: int
 
 
-def make_inputs(visit: Visit, state: Map, given: Json, items: list[Json]) -> list[ChildInput]:
-    """The children's inputs. Raises EvaluationError."""
+def make_inputs(visit: Visit, state: Map, given: Json, items: list[Item]) -> list[ChildInput]:
+    """The children's inputs. Raises EvaluationError, and StateError for one that is too large."""
     selected = _select(visit, state, given, items)
     batcher = state.distributed.batcher if state.distributed else None
     if batcher is None:
-        return [ChildInput(Document(item), 1) for item in selected]
+        return [ChildInput(visit.document_of(item), 1) for item in selected]
     common = visit.render(batcher.batch_input, given) if batcher.batch_input else None
     around = len(to_text(_around([], common)).encode())
     return [
-        ChildInput(Document(_around(chunk, common)), len(chunk))
+        ChildInput(visit.document_of(_around(chunk, common)), len(chunk))
         for chunk in _chunks(visit, batcher, given, selected, around)
     ]
 
 
-def _select(visit: Visit, state: Map, given: Json, items: list[Json]) -> list[Json]:
+def _select(visit: Visit, state: Map, given: Json, items: list[Item]) -> list[Json]:
     if state.parameters is None:
-        return items
+        return [item.whole for item in items]
     context = visit.context()
     scope = visit.scope(given)
     selected = []
     for index, item in enumerate(items):
-        current = {**context, "Map": {"Item": {"Index": index, "Value": item}}}
+        current = {**context, "Map": {"Item": item.context(index)}}
         scope.context = lambda current=current: current  # type: ignore[misc]
         selected.append(state.parameters.render(scope))
     return selected

@@ -11,7 +11,7 @@ from trueup.local.stepfunctions.running.batches import make_inputs
 from trueup.local.stepfunctions.running.execution import REDRIVABLE
 from trueup.local.stepfunctions.running.fallible import run_fallible
 from trueup.local.stepfunctions.running.inline_map import attempt_inline
-from trueup.local.stepfunctions.running.items import concurrency, percentage, select_items, whole
+from trueup.local.stepfunctions.running.items import Item, concurrency, percentage, select_items, whole
 from trueup.local.stepfunctions.running.map_run import MapRun
 from trueup.local.stepfunctions.running.reading import read_items
 from trueup.local.stepfunctions.running.results import collect, write_results
@@ -77,7 +77,7 @@ def _note_opened(visit: Visit, run: MapRun, *, again: bool) -> None:
 
 
 async def _work(
-    visit: Visit, run: MapRun, settings: Distributed, given: Json, items: list[Json] | None
+    visit: Visit, run: MapRun, settings: Distributed, given: Json, items: list[Item] | None
 ) -> Json:
     try:
         if items is not None:

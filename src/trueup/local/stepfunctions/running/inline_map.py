@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trueup.local.stepfunctions.errors import StateError
 from trueup.local.stepfunctions.model import Map
-from trueup.local.stepfunctions.running.items import concurrency, select_items
+from trueup.local.stepfunctions.running.items import Item, concurrency, select_items
 from trueup.local.stepfunctions.running.together import Failed, branches_again, run_together
 from trueup.local.stepfunctions.running.visit import Step, Strand, Visit
 from trueup.local.stepfunctions.running.workflow import run_workflow
-from trueup.local.stepfunctions.values import Document, Json
+from trueup.local.stepfunctions.values import Json
 
 INLINE_CONCURRENCY = 40
 """What AWS runs at once when nothing is said ([dg:state-map-inline])."""
@@ -41,7 +41,7 @@ class _Iterations:
     """
 
     def __init__(
-        self, visit: Visit, state: Map, given: Json, items: list[Json], earlier: Sequence[Strand | None]
+        self, visit: Visit, state: Map, given: Json, items: list[Item], earlier: Sequence[Strand | None]
     ) -> None:
         self._visit = visit
         self._state = state
@@ -68,13 +68,13 @@ class _Iterations:
 
     async def _slot(self, slot: Strand, indexes: Iterator[int]) -> None:
         for index in indexes:
-            item = {"Index": index, "Value": self._items[index]}
+            item = self._items[index]
             details = {"name": self._state.name, "index": index}
             started = self._note("Started", slot.previous, details)
-            strand = slot.inner_again(started, self._strands[index], item)
+            strand = slot.inner_again(started, self._strands[index], item.context(index))
             self._strands[index] = strand
             try:
-                await self._iterate(strand, self._items[index])
+                await self._iterate(strand, item.whole)
             except StateError:
                 self._note("Failed", strand.previous, details)
                 raise
@@ -93,7 +93,7 @@ class _Iterations:
             scope.context = lambda: context
             given = self._state.parameters.render(scope)
         workflow = self._state.processor
-        await run_workflow(strand, workflow.states, workflow.start_at, Document(given))
+        await run_workflow(strand, workflow.states, workflow.start_at, self._visit.document_of(given))
 
     def _note(self, what: str, previous: int, details: Mapping[str, Json]) -> int:
         return self._visit.strand.history.add(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from trueup.local.stepfunctions.errors import EvaluationError
 from trueup.local.stepfunctions.model import Map
 from trueup.local.stepfunctions.paths import Path
@@ -9,10 +11,41 @@ from trueup.local.stepfunctions.running.visit import Visit
 from trueup.local.stepfunctions.values import Json, is_integer, is_number, to_text
 
 
-def select_items(visit: Visit, state: Map, given: Json) -> list[Json]:
-    """The array that ItemsPath points to. Raises EvaluationError."""
-    items = state.items_path.select(visit.scope(given))
-    if not isinstance(items, list):
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One element of an array, or one pair of an object."""
+
+    value: Json
+    key: str | None = None
+
+    @property
+    def whole(self) -> Json:
+        """What an iteration is given without an ItemSelector.
+
+        The form of a pair is not documented; ours has the names of its context.
+        """
+        return self.value if self.key is None else {"Key": self.key, "Value": self.value}
+
+    def context(self, index: int) -> dict[str, Json]:
+        """`$$.Map.Item`; `Key` is there for pairs alone ([dg:input-output-contextobject])."""
+        key = {} if self.key is None else {"Key": self.key}
+        return {"Index": index, **key, "Value": self.value}
+
+
+def items_of(value: Json) -> list[Item] | None:
+    """The elements of an array or the pairs of an object; None for anything else."""
+    if isinstance(value, dict):
+        return [Item(member, key) for key, member in value.items()]
+    return [Item(element) for element in value] if isinstance(value, list) else None
+
+
+def select_items(visit: Visit, state: Map, given: Json) -> list[Item]:
+    """The array that ItemsPath points to; a Distributed Map also takes an object, an inline one does not
+    ([dg:input-output-itemspath], [dg:state-map-inline]). Raises EvaluationError.
+    """
+    found = state.items_path.select(visit.scope(given))
+    items = items_of(found) if state.distributed or isinstance(found, list) else None
+    if items is None:
         raise EvaluationError(f'Reference path "{state.items_path.text}" must point to array.')
     return items
 

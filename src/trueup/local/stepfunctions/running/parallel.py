@@ -17,8 +17,9 @@ async def _parallel(visit: Visit) -> Step:
 async def _attempt(visit: Visit) -> Step:
     state = visit.state
     assert isinstance(state, Parallel)
-    given = Document(visit.render(state.parameters, visit.effective_input()))
+    rendered = visit.render(state.parameters, visit.effective_input())
     started = visit.note("ParallelStateStarted")
+    given = visit.document_of(rendered)
     strands = _strands(visit, started, len(state.branches))
     visit.standing.inner = strands
     work = [_branch(strand, branch, given) for strand, branch in zip(strands, state.branches, strict=True)]

@@ -13,6 +13,7 @@ from trueup.local.stepfunctions.integrations.shapes import read_bytes
 from trueup.local.stepfunctions.model import Reader
 from trueup.local.stepfunctions.parsing.maps import MAX_ITEMS
 from trueup.local.stepfunctions.paths import Path
+from trueup.local.stepfunctions.running.items import Item, items_of
 from trueup.local.stepfunctions.running.visit import Visit
 from trueup.local.stepfunctions.values import Json, from_text, is_integer
 
@@ -20,7 +21,7 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 """How compressed objects begin."""
 
 
-async def read_items(visit: Visit, reader: Reader, given: Json) -> list[Json]:
+async def read_items(visit: Visit, reader: Reader, given: Json) -> list[Item]:
     """The items, at most MaxItems of them. Raises StateError (States.ItemReaderFailed)."""
     most = _max_items(visit, reader, given)
     parameters = visit.render(reader.parameters, given)
@@ -29,19 +30,19 @@ async def read_items(visit: Visit, reader: Reader, given: Json) -> list[Json]:
             return (await _get(visit, reader, parameters))[:most]
         if reader.flatten:
             return await _get_all(visit, reader, parameters, most)
-        return [_told(entry) for entry in await _list(visit, parameters, most)][:most]
+        return [Item(_told(entry)) for entry in await _list(visit, parameters, most)][:most]
     except ServiceFailure as failure:
         raise unreadable(f"{failure.message} (Service: S3, Error Code: {failure.code})") from failure
 
 
-async def _get(visit: Visit, reader: Reader, parameters: Mapping[str, Json]) -> list[Json]:
+async def _get(visit: Visit, reader: Reader, parameters: Mapping[str, Json]) -> list[Item]:
     answer = await visit.strand.execution.services.calls.call("s3", "getObject", parameters)
     return _parse(reader, read_bytes(answer.output["Body"]))
 
 
-async def _get_all(visit: Visit, reader: Reader, parameters: Mapping[str, Json], most: int) -> list[Json]:
+async def _get_all(visit: Visit, reader: Reader, parameters: Mapping[str, Json], most: int) -> list[Item]:
     """The items of all objects that are listed, one after the other (Transformation LOAD_AND_FLATTEN)."""
-    found: list[Json] = []
+    found: list[Item] = []
     for entry in await _list(visit, parameters, MAX_ITEMS):
         if entry["Key"].endswith("/"):
             continue  # a folder, as consoles make them
@@ -90,14 +91,15 @@ def _told(entry: Mapping[str, Json]) -> Json:
     }
 
 
-def _parse(reader: Reader, raw: bytes) -> list[Json]:
+def _parse(reader: Reader, raw: bytes) -> list[Item]:
     try:
         text = _unpacked(raw).decode("utf-8-sig")
         if reader.input_type == "CSV":
-            return _csv(reader, text)
+            return [Item(row) for row in _csv(reader, text)]
         if reader.input_type == "JSONL":
-            return [from_text(line) for line in text.splitlines() if line.strip()]
-        return _array(_pointed(from_text(text), reader.pointer))
+            # Only a line feed ends a line: str.splitlines would also split at U+2028 within a string.
+            return [Item(from_text(line)) for line in text.split("\n") if line.strip(" \t\r")]
+        return _iterable(from_text(text), reader.pointer)
     except ValueError as error:
         raise unreadable(f"The object is not {reader.input_type}: {error}") from error
 
@@ -123,11 +125,16 @@ def _pointed(value: Json, pointer: str | None) -> Json:
     return value
 
 
-def _array(value: Json) -> list[Json]:
-    if not isinstance(value, list):
-        # Recorded on AWS: test_map_item_reader_json_no_json_list_object.
+def _iterable(value: Json, pointer: str | None) -> list[Item]:
+    """The elements of an array. An object's pairs are iterated over where ItemsPointer selects it
+    ([dg:input-output-itemreader]); a whole file that is an object is refused
+    (recorded on AWS: test_map_item_reader_json_no_json_list_object).
+    """
+    found = _pointed(value, pointer)
+    items = items_of(found) if pointer or isinstance(found, list) else None
+    if items is None:
         raise unreadable("Attempting to map over non-iterable node.")
-    return value
+    return items
 
 
 def _csv(reader: Reader, text: str) -> list[Json]:
@@ -141,7 +148,7 @@ def _csv(reader: Reader, text: str) -> list[Json]:
             raise unreadable("The CSV file has no header row")
         headers, rows = tuple(rows[0]), rows[1:]
     if len(set(headers)) < len(headers):
-        # Of two columns of one name one would be lost; the words are ours.
+        # Of two columns of one name one would be lost. Whether AWS words its refusal like this is not known.
         raise unreadable("CSV headers cannot contain duplicates.")
     order = sorted(range(len(headers)), key=lambda column: headers[column])
     return [{headers[column]: row[column] if column < len(row) else "" for column in order} for row in rows]

@@ -1,0 +1,69 @@
+"""The evidence of a reconciliation: what was found, approved, done and seen later, under their hashes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from trueup.model.base import Instant, Sha256, Value
+from trueup.model.plan import CodeIdentity
+from trueup.model.states import GateStatus
+
+EvidenceKind = Literal[
+    "plan",
+    "report",
+    "findings",
+    "repair plan",
+    "before-images and outcomes",
+    "verification",
+    "repair",
+]
+
+
+class EvidenceObject(Value):
+    """An object of the run, and the SHA-256 that it had when the run ended."""
+
+    kind: EvidenceKind
+    location: str
+    sha256: Sha256
+
+
+class GateEvidence(Value):
+    """What was asked at a gate, and what was said."""
+
+    name: str
+    status: GateStatus
+    subject_sha256: Sha256
+    requester: str
+    decided_by: str | None = None
+    decided_at: Instant | None = None
+    comment: str = ""
+
+
+class Evidence(Value):
+    """The manifest of a run's evidence, made once when the run has ended. `tasks` are their ARNs."""
+
+    schema_version: Literal[1] = 1
+    run_id: str
+    job: str
+    status: str
+    reason: str
+    verdict: str | None = None
+    undoes: str | None = None
+    requester: str
+    plan_sha256: Sha256 | Literal[""]
+    read_code: CodeIdentity | None = None
+    write_code: CodeIdentity | None = None
+    gates: list[GateEvidence]
+    tasks: list[str]
+    objects: list[EvidenceObject]
+
+
+class CheckedEvidence(Value):
+    """A manifest with its own SHA-256, and the objects that are not what they were, with what is there."""
+
+    location: str
+    sha256: Sha256
+    manifest: Evidence
+    changed: dict[str, str] = Field(default_factory=dict)

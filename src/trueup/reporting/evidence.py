@@ -1,0 +1,121 @@
+"""The evidence of a reconciliation: one manifest of hashes, made when its run has ended, then checked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+
+from trueup.artifacts import Artifacts, comparison_key, evidence_key, repair_key, repair_plan_key
+from trueup.errors import ArtifactExists, ArtifactMissing, NotFound
+from trueup.ledger import Ledger
+from trueup.model.base import canonical, sha256
+from trueup.model.evidence import CheckedEvidence, Evidence, EvidenceKind, EvidenceObject, GateEvidence
+from trueup.model.ledger import Run
+from trueup.model.reconcile_report import ObjectLine
+from trueup.model.states import RUN_ENDS, Phase
+from trueup.reporting.comparison import Comparisons
+from trueup.reporting.repairs import Repairs
+
+_KINDS: dict[Phase, EvidenceKind] = {
+    Phase.COMPARE: "findings",
+    Phase.CONFIRM: "findings",
+    Phase.REPAIR: "before-images and outcomes",
+    Phase.VERIFY: "verification",
+}
+
+
+class Evidences:
+    """Makes manifests, once each: what is stored first stands."""
+
+    def __init__(self, ledger: Ledger, artifacts: Artifacts) -> None:
+        self._ledger = ledger
+        self._artifacts = artifacts
+
+    def keep(self, run: Run) -> None:
+        """Store the manifest of a reconciliation that has ended. Raises StoreUnavailable, ArtifactError."""
+        if run.kind != "reconcile" or run.status not in RUN_ENDS:
+            return
+        with suppress(ArtifactExists):
+            data = canonical(self._made(run).document())
+            self._artifacts.store.put_once(evidence_key(run.run_id), data)
+
+    def checked(self, run: Run) -> CheckedEvidence:
+        """The manifest, and what is not as it says. Raises NotFound where there is none yet."""
+        key = evidence_key(run.run_id)
+        try:
+            data = self._artifacts.store.get(key)
+        except ArtifactMissing as none:
+            raise NotFound(
+                f"Run {run.run_id} has no evidence.",
+                remedy="Wait until it has ended; only reconciliations leave evidence.",
+            ) from none
+        manifest = Evidence.model_validate_json(data)
+        found = {one.location: self._artifacts.store.checksum(one.location) for one in manifest.objects}
+        changed = {
+            one.location: found[one.location] or "there is no such object"
+            for one in manifest.objects
+            if found[one.location] != one.sha256
+        }
+        return CheckedEvidence(
+            location=self._artifacts.store.location(key),
+            sha256=sha256(data),
+            manifest=manifest,
+            changed=changed,
+        )
+
+    def _made(self, run: Run) -> Evidence:
+        plan = self._artifacts.plan_of(run) if run.is_planned else None
+        found, repaired = (made(self._ledger, self._artifacts).of(run) for made in (Comparisons, Repairs))
+        last = repaired or found
+        gates = [
+            GateEvidence(
+                name=gate.name,
+                status=gate.status,
+                subject_sha256=gate.sha256,
+                requester=gate.requester,
+                decided_by=gate.decided_by,
+                decided_at=gate.decided_at,
+                comment=gate.comment,
+            )
+            for gate in self._ledger.gates.of(run.run_id)
+        ]
+        lines = [*(found.objects if found else ()), *(repaired.objects if repaired else ())]
+        return Evidence(
+            run_id=run.run_id,
+            job=run.job,
+            status=run.status.value,
+            reason=run.reason or "",
+            verdict=last.verdict if last else None,
+            undoes=run.undoes,
+            requester=run.requester,
+            plan_sha256=run.plan_sha256,
+            read_code=plan.read_code if plan else None,
+            write_code=plan.write_code if plan else None,
+            gates=gates,
+            tasks=sorted({life.task for life in self._ledger.tasks.lives(run.run_id) if life.task}),
+            objects=list(self._objects(run, lines)),
+        )
+
+    def _objects(self, run: Run, lines: list[ObjectLine]) -> Iterator[EvidenceObject]:
+        documents: list[tuple[EvidenceKind, str]] = [
+            ("plan", run.plan_key),
+            ("report", comparison_key(run.run_id, "json")),
+            ("repair", repair_key(run.run_id)),
+        ]
+        for kind, key in documents:
+            if key:
+                yield from self._there(kind, key)
+        for one in lines:
+            yield EvidenceObject(kind=_KINDS[one.phase], location=one.location, sha256=one.sha256)
+        # A part of the plan for each object that it was made from.
+        source = Phase.REPAIR if run.undoes else Phase.CONFIRM
+        parts = Counter(one.partition_id for one in lines if one.phase is source)
+        for partition_id, number in parts.items():
+            for part in range(number):
+                yield from self._there("repair plan", repair_plan_key(run.run_id, partition_id, part))
+
+    def _there(self, kind: EvidenceKind, key: str) -> Iterator[EvidenceObject]:
+        location = self._artifacts.store.location(key)
+        if digest := self._artifacts.store.checksum(location):
+            yield EvidenceObject(kind=kind, location=location, sha256=digest)

@@ -1,0 +1,171 @@
+"""What a repair came to, from the ledger and from what its tasks left in S3."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from trueup.artifacts import Artifacts, repair_key
+from trueup.artifacts.store import place
+from trueup.errors import ArtifactExists, ArtifactMissing
+from trueup.ledger import Ledger
+from trueup.model.base import canonical
+from trueup.model.compared import Compared
+from trueup.model.gate import Gate
+from trueup.model.ledger import Run
+from trueup.model.plan import Plan
+from trueup.model.reconcile_report import ObjectLine
+from trueup.model.repair import (
+    DELETE_GATE,
+    REPAIR_GATE,
+    UNDO_GATE,
+    Action,
+    OutcomeLine,
+    RepairOutcome,
+    RepairReport,
+    RepairVerdict,
+    Verification,
+)
+from trueup.model.states import RUN_ENDS, GateStatus, PartitionStatus, Phase
+from trueup.watching.planned import planned_items
+
+_ACTIONS = frozenset(Action)
+_APPLIED, _VERIFIED, _REAPPEARED = RepairOutcome.APPLIED, Verification.VERIFIED, Verification.REAPPEARED
+
+
+class Repairs:
+    """Makes the reports of repairs, once each: what is stored first stands."""
+
+    def __init__(self, ledger: Ledger, artifacts: Artifacts) -> None:
+        self._ledger = ledger
+        self._artifacts = artifacts
+
+    def of(self, run: Run) -> RepairReport | None:
+        """The report, made now where the repair is through or its run ended; None where nothing was approved.
+
+        Raises StoreUnavailable, ArtifactError.
+        """
+        if not (run.repairs or run.undoes):
+            return None
+        with suppress(ArtifactMissing):
+            return self._stored(run)
+        gate = self._passed(run)
+        if gate is None or (run.status not in RUN_ENDS and not self._is_through(run)):
+            return None
+        report = self._made(run, gate)
+        with suppress(ArtifactExists):
+            self._artifacts.store.put_once(repair_key(run.run_id), canonical(report.document()))
+        return self._stored(run)
+
+    def _stored(self, run: Run) -> RepairReport:
+        return RepairReport.model_validate_json(self._artifacts.store.get(repair_key(run.run_id)))
+
+    def _passed(self, run: Run) -> Gate | None:
+        names = (REPAIR_GATE, DELETE_GATE, UNDO_GATE)
+        gates = (self._ledger.gates.find(run.run_id, name) for name in names if name in run.passed)
+        return next((gate for gate in gates if gate is not None and gate.status is GateStatus.SPENT), None)
+
+    def _is_through(self, run: Run) -> bool:
+        ended = self._ledger.verdicts.counts_by_phase(run.run_id)
+        done = [ended[phase].tally().partitions if phase in ended else 0 for phase in run.phases[-2:]]
+        return run.is_planned and all(number >= run.partitions for number in done)
+
+    def _made(self, run: Run, gate: Gate) -> RepairReport:
+        plan = self._artifacts.plan_of(run)
+        gathered = _Gathered()
+        for phase in (Phase.REPAIR, Phase.VERIFY):
+            for compared in self._compared(run, phase, plan, gathered):
+                gathered.add(phase, compared)
+        assert gate.decided_at is not None  # it was spent, so somebody decided
+        verdict, reasons = gathered.judged(run)
+        return RepairReport(
+            run_id=run.run_id,
+            job=run.job,
+            verdict=verdict,
+            reasons=reasons,
+            gate=gate.name,
+            approved_by=gate.decided_by or "",
+            approved_at=gate.decided_at,
+            subject_sha256=gate.sha256,
+            undoes=run.undoes,
+            plan_sha256=plan.sha256(),
+            code=plan.write_code,
+            finished_at=max(gathered.finished, default=None),
+            items=sum(gathered.states[Phase.REPAIR].values()),
+            outcomes=list(_lines(gathered.states[Phase.REPAIR])),
+            verified=list(_lines(gathered.states[Phase.VERIFY])),
+            objects=gathered.objects,
+        )
+
+    def _compared(self, run: Run, phase: Phase, plan: Plan, gathered: _Gathered) -> Iterator[Compared]:
+        for item, _, _ in planned_items(self._ledger, self._artifacts, run, phase, plan):
+            if item.status not in (PartitionStatus.ACCEPTED, PartitionStatus.SKIPPED):
+                why = item.error.message if item.error else item.status.value
+                gathered.troubles.append(f"{item.partition_id} in the phase {phase.value}: {why}")
+            # Of one that failed, too: what it did is done.
+            if item.entry is not None and item.entry.outputs:
+                output = item.entry.outputs[0]
+                data = self._artifacts.check(place(output.location)[1], output.sha256)
+                yield Compared.model_validate_json(data)
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What the partitions of a repair come to."""
+
+    states: dict[Phase, Counter[str]] = field(
+        default_factory=lambda: {Phase.REPAIR: Counter(), Phase.VERIFY: Counter()}
+    )
+    objects: list[ObjectLine] = field(default_factory=list)
+    finished: list[datetime] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
+
+    def add(self, phase: Phase, compared: Compared) -> None:
+        """One more partition."""
+        self.states[phase].update(compared.states)
+        self.finished.append(compared.finished_at)
+        self.objects += [
+            ObjectLine(
+                partition_id=compared.partition_id,
+                phase=phase,
+                location=one.location,
+                sha256=one.sha256,
+                lines=one.lines,
+            )
+            for one in compared.objects
+        ]
+
+    def judged(self, run: Run) -> tuple[RepairVerdict, list[str]]:
+        """The verdict, and what speaks against REPAIRED."""
+        repaired, verified = (_totals(self.states[phase]) for phase in (Phase.REPAIR, Phase.VERIFY))
+        applied = repaired.pop(_APPLIED, 0)
+        reasons = [f"{number} items: {name}" for name, number in sorted(repaired.items())]
+        reasons += self.troubles[:20]
+        if run.status in RUN_ENDS and run.status.value != "SUCCEEDED" and not self.troubles:
+            reasons.append(f"the run is {run.status.value}: {run.reason}")
+        if unseen := applied - verified.get(_VERIFIED, 0) - verified.get(_REAPPEARED, 0):
+            reasons.append(f"{unseen} items were applied and not looked at again")
+        if reappeared := verified.get(_REAPPEARED, 0):
+            return "REAPPEARED", [f"{reappeared} items differ again", *reasons]
+        if reasons:
+            return "UNREPAIRED", reasons
+        return ("UNDONE" if run.undoes else "REPAIRED"), []
+
+
+def _totals(states: Mapping[str, int]) -> dict[str, int]:
+    """By outcome alone."""
+    totals: Counter[str] = Counter()
+    for name, number in states.items():
+        said, _, action = name.rpartition(" ")
+        totals[said if action in _ACTIONS else name.strip()] += number
+    return dict(totals)
+
+
+def _lines(states: Mapping[str, int]) -> Iterator[OutcomeLine]:
+    for name, number in sorted(states.items()):
+        said, _, action = name.rpartition(" ")
+        if action in _ACTIONS:
+            yield OutcomeLine(outcome=said, action=Action(action), items=number)

@@ -1,0 +1,369 @@
+"""The phase `repair`: what was approved is done, row by row, where both sides are still as they were signed.
+
+A chunk of items is worked in two checkpoints. The first holds what is intended with the rows as they were,
+stored before anything is written; the second what became of each item. Who dies in between leaves the intent
+on record: its successor finds the row as intended and knows whose write that was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+from trueup.artifacts import comparison_key, repair_plan_key
+from trueup.artifacts.store import place as place_of
+from trueup.compare import Applied, Change, Key, as_compared, fingerprint, row_document
+from trueup.errors import ArtifactError, ArtifactExists, GateRefused, JobError, SourceError, UsageError
+from trueup.jobs import Outcome, overrides
+from trueup.model.base import sha256
+from trueup.model.compared import Compared
+from trueup.model.plan import Partition
+from trueup.model.reconcile_report import ObjectLine, ReconcileReport
+from trueup.model.repair import RepairItem, RepairOutcome, deletes, gate_of, planned
+from trueup.model.states import Phase
+from trueup.worker.batches import Figures, Worked, WorkedBatch
+from trueup.worker.comparing import Comparison
+from trueup.worker.findings import lines_of
+from trueup.worker.telling import told
+
+AT_ONCE = 50
+"""Items between two checkpoints, and between the reading of both sides and the write at most."""
+TRIPPED = "the repair stopped: too many items were stale or failed"
+_O = RepairOutcome
+_STALE = frozenset({_O.STALE_TRUTH, _O.STALE_TARGET})
+_SEVERAL = b"\\?several rows"
+"""Stands for a key that is there more than once: it is like no row that was signed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a repair got: all items before `at` are done, and the intents of `intended` more are stored."""
+
+    at: int = 0
+    intended: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    tripped: bool = False
+    over: bool = False
+
+    @classmethod
+    def read(cls, cursor: str | None) -> Progress:
+        """From a cursor; None is the start."""
+        return cls() if cursor is None else cls(**json.loads(cursor.removeprefix("v1:")))
+
+    def cursor(self) -> str:
+        """As a cursor."""
+        document = {
+            "at": self.at,
+            "intended": self.intended,
+            "outcomes": self.outcomes,
+            "tripped": self.tripped,
+            "over": self.over,
+        }
+        return f"v1:{json.dumps(document, separators=(',', ':'))}"
+
+    @property
+    def bad(self) -> int:
+        """How many items were stale or failed."""
+        return sum(number for name, number in self.outcomes.items() if not name.startswith(f"{_O.APPLIED} "))
+
+    def plus(self, done: list[Done]) -> Progress:
+        """After a chunk."""
+        outcomes = Counter(self.outcomes) + Counter(f"{one.outcome} {one.item.action}" for one in done)
+        return replace(self, at=self.at + len(done), intended=0, outcomes=dict(outcomes))
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What is stored of an item before it is done: the row as it is, and as it is to be; or why not.
+
+    Canonical lines; None is no row.
+    """
+
+    item: RepairItem
+    before: bytes | None = None
+    wanted: bytes | None = None
+    stale: RepairOutcome | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The line of it."""
+        said = {"at": self.item.at, "key": list(self.item.key), "action": self.item.action}
+        if self.stale is not None:
+            return {**said, "intent": None, "stale": self.stale}
+        return {**said, "intent": {"before": as_text(self.before), "wanted": as_text(self.wanted)}}
+
+    @classmethod
+    def read(cls, item: RepairItem, line: Mapping[str, Any]) -> Intent:
+        """From its line."""
+        if line["intent"] is None:
+            return cls(item, stale=RepairOutcome(line["stale"]))
+        return cls(item, as_line(line["intent"]["before"]), as_line(line["intent"]["wanted"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of an item."""
+
+    item: RepairItem
+    outcome: RepairOutcome
+    detail: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """The line of it."""
+        said = {
+            "at": self.item.at,
+            "key": list(self.item.key),
+            "action": self.item.action,
+            "outcome": self.outcome,
+        }
+        return {**said, "detail": self.detail} if self.detail else said
+
+
+def as_text(line: bytes | None) -> str | None:
+    """A canonical line as JSON holds it."""
+    return None if line is None else line.decode("utf-8", "surrogateescape")
+
+
+def as_line(text: str | None) -> bytes | None:
+    """The same back."""
+    return None if text is None else text.encode("utf-8", "surrogateescape")
+
+
+class Repair(Comparison):
+    """What a task of the phase `repair` does."""
+
+    def open(self) -> None:
+        """Open both sides, once the approval was read again. Raises UsageError where there is none."""
+        try:
+            self.approved = self._approval()
+        except GateRefused as refused:
+            raise UsageError(str(refused), remedy="Nothing was written.") from refused
+        super().open()
+
+    def _approval(self) -> list[ObjectLine]:
+        """What was approved names, if it is this run's. Raises ArtifactError, NotApproved."""
+        settings = self.job.repair
+        data = self.tools.artifacts.store.get(comparison_key(self.run.run_id, "json"))
+        report = ReconcileReport.model_validate_json(data)
+        gate = gate_of(report, settings)
+        if gate is None or settings is None:
+            raise ArtifactError("The report has nothing to repair.", remedy="It was changed: compare again.")
+        run = self.tools.ledger.runs.get(self.run.run_id)
+        self.tools.ledger.gates.check_passed(run, gate, sha256(data))
+        if (report.run_id, report.plan_sha256) != (run.run_id, run.plan_sha256):
+            raise ArtifactError(
+                f"The report is that of run {report.run_id} and its plan.", remedy="Compare again."
+            )
+        self._deletes = deletes(report, settings)
+        return report.objects
+
+    def count(self, part: Partition) -> int:
+        """How many items there are."""
+        return sum(1 for _ in self.items(part))
+
+    def items(self, part: Partition) -> Iterator[RepairItem]:
+        """The items of a partition, from the approved report alone; each part of the plan is stored first.
+
+        Raises ArtifactError where an object of findings, or of the plan, is not what it was.
+        """
+        mine = [one for one in self.approved if one.partition_id == part.id and one.phase is Phase.CONFIRM]
+        first = 0
+        for number, one in enumerate(mine):
+            lines = map(json.loads, self._object(one.location, one.sha256).splitlines())
+            items = list(planned(lines, deletes=self._deletes, first=first))
+            self._keep(part, number, items)
+            first += len(items)
+            yield from items
+
+    def _keep(self, part: Partition, number: int, items: Sequence[RepairItem]) -> None:
+        key = repair_plan_key(self.run.run_id, part.id, number)
+        data = b"".join(f"{one.model_dump_json(by_alias=True)}\n".encode() for one in items)
+        try:
+            self.tools.artifacts.store.put_once(key, data)
+        except ArtifactExists as other:
+            raise ArtifactError(
+                f"{key} is not what the approved report comes to.",
+                remedy="Somebody wrote another plan there: find out who; nothing more was written.",
+            ) from other
+
+    def _object(self, location: str, expected: str) -> bytes:
+        data = self.tools.artifacts.store.get(place_of(location)[1])
+        if sha256(data) != expected:
+            raise ArtifactError(
+                f"{location} has SHA-256 {sha256(data)}, not {expected} as was approved.",
+                remedy="It was changed after it was signed: nothing is repaired; compare again.",
+            )
+        return data
+
+    def read(self, part: Partition, after: str | None) -> Iterator[Any]:
+        """The steps of a repair after a cursor; each is done when it is yielded, saved before the next."""
+        progress = Progress.read(after)
+        if progress.over:
+            return
+        items = islice(self.items(part), progress.at, None)
+        if progress.intended:
+            intents = self._on_record(part, list(islice(items, progress.intended)))
+            progress, batch = self._done(progress, intents, again=True)
+            yield batch
+        while chunk := list(islice(items, max(1, min(AT_ONCE, self.batch_size)))):
+            if self._trips(progress):
+                left = len(chunk) + sum(1 for _ in items)
+                progress = replace(progress, at=progress.at + left, tripped=True)
+                yield WorkedBatch(
+                    progress.cursor(), Worked(Figures(read=left, skipped=left), {TRIPPED: left})
+                )
+                break
+            intents = self._intents(chunk)
+            progress = replace(progress, intended=len(chunk))
+            yield WorkedBatch(progress.cursor(), Worked(Figures(), {}, [one.document() for one in intents]))
+            progress, batch = self._done(progress, intents, again=False)
+            yield batch
+        yield WorkedBatch(replace(progress, over=True).cursor(), Worked(Figures()))
+
+    def _trips(self, progress: Progress) -> bool:
+        """Whether too much went wrong here, or in the partitions that ended."""
+        assert self.job.repair is not None
+        ended = self.tools.ledger.verdicts.counts(self.run.run_id, Phase.REPAIR).tally().records
+        bad = progress.bad + ended.skipped + ended.refused
+        return self.job.repair.breaker.trips(progress.at + ended.read, bad)
+
+    def _on_record(self, part: Partition, items: list[RepairItem]) -> list[Intent]:
+        item = self.tools.ledger.partitions.get(self.run.run_id, Phase.REPAIR, part.id)
+        wanted = {one.at: one for one in items}
+        lines = lines_of(self.tools.artifacts, self.run.run_id, Phase.REPAIR, part.id, item.reject_parts[-1:])
+        found = [Intent.read(wanted[line["at"]], line) for line in lines if line["at"] in wanted]
+        if [one.item for one in found] != items:
+            raise ArtifactError(
+                f"The intents of partition {part.id} are not those of its plan.",
+                remedy="Their object was changed: look what the target holds before anything else.",
+            )
+        return found
+
+    def _now(self, keys: list[Key]) -> dict[Key, tuple[bytes | None, bytes | None]]:
+        """Both sides of these keys as they are."""
+        ours, theirs = as_compared(self.job, self.sides.truth, self.sides.target, self.sides.fold)
+        # The target last: the time between its reading and the write is where others can come in.
+        truth = ours.fetch(keys)
+        target = theirs.fetch(keys)
+        return {key: (only(truth.get(key, ())), only(target.get(key, ()))) for key in keys}
+
+    def _intents(self, chunk: list[RepairItem]) -> list[Intent]:
+        now = self._now([one.key for one in chunk])
+        return [self.intent(one, *now[one.key]) for one in chunk]
+
+    def intent(self, item: RepairItem, truth: bytes | None, target: bytes | None) -> Intent:
+        """What is intended, with both sides as they are now."""
+        if self.is_stale(item, truth):
+            return Intent(item, stale=_O.STALE_TRUTH)
+        if _print(target) != item.target:
+            return Intent(item, stale=_O.STALE_TARGET)
+        return Intent(item, before=target, wanted=truth)
+
+    def is_stale(self, item: RepairItem, truth: bytes | None) -> bool:
+        """Whether the truth is not what was signed."""
+        return _print(truth) != item.truth
+
+    def _done(
+        self, progress: Progress, intents: list[Intent], *, again: bool
+    ) -> tuple[Progress, WorkedBatch]:
+        """Do a chunk whose intents are stored. `again`: another task, or a failed try, may have begun."""
+        now = self._now([one.item.key for one in intents if one.stale is None])
+        done = [self._do(one, *now.get(one.item.key, (None, None)), again=again) for one in intents]
+        after = progress.plus(done)
+        stale = [one for one in done if one.outcome in _STALE]
+        refused = sum(one.outcome is _O.FAILED for one in done)
+        used = len(done) - len(stale)
+        figures = Figures(
+            read=len(done),
+            used=used,
+            skipped=len(stale),
+            produced=used,
+            written=used - refused,
+            refused=refused,
+        )
+        reasons = dict(Counter(one.outcome.value for one in stale))
+        return after, WorkedBatch(after.cursor(), Worked(figures, reasons, [one.document() for one in done]))
+
+    def _do(self, intent: Intent, truth: bytes | None, target: bytes | None, *, again: bool) -> Done:
+        if intent.stale is not None:
+            return Done(intent.item, intent.stale)
+        if again and self._holds(target, intent.wanted):
+            return Done(intent.item, _O.APPLIED)
+        if self.is_stale(intent.item, truth):
+            return Done(intent.item, _O.STALE_TRUTH)
+        if target != intent.before:
+            return Done(intent.item, _O.STALE_TARGET)
+        try:
+            return self._change(intent)
+        except SourceError as refused:
+            return Done(intent.item, _O.FAILED, told(refused))
+
+    def _holds(self, line: bytes | None, wanted: bytes | None) -> bool:
+        """Whether a row is what is wanted, in the columns that are written."""
+        if line is None or wanted is None:
+            return line is wanted
+        columns = as_compared(self.job, self.sides.truth, self.sides.target, self.sides.fold)[
+            0
+        ].layout.columns
+        fields = zip(columns, line.split(b"\t"), wanted.split(b"\t"), strict=False)
+        return all(mine == theirs for column, mine, theirs in fields if column.compared)
+
+    def _change(self, intent: Intent) -> Done:
+        if overrides(self._hooks, "repair_one"):
+            return self._by_hook(intent)
+        target: Any = self.sides.target
+        change = Change(intent.item.key, expected=intent.before, wanted=intent.wanted)
+        stale = target.apply(change) is Applied.STALE_TARGET
+        return Done(intent.item, _O.STALE_TARGET if stale else _O.APPLIED)
+
+    def _by_hook(self, intent: Intent) -> Done:
+        """By the owner's write path; what the target holds afterwards is looked at, and not only believed."""
+        item = {
+            "key": list(intent.item.key),
+            "action": intent.item.action.value,
+            "values": self._document(intent.wanted),
+        }
+        outcome: object = self._hooks.repair_one(item, self._document(intent.before))
+        if not isinstance(outcome, Outcome) or (
+            outcome.written + outcome.unchanged + len(outcome.refused) != 1
+        ):
+            raise JobError(
+                f"repair_one returned {outcome!r}.",
+                remedy="Say of the one row: written, unchanged or refused.",
+            )
+        if outcome.refused:
+            return Done(intent.item, _O.FAILED, str(outcome.refused[0][1]))
+        if outcome.unchanged:
+            return Done(intent.item, _O.STALE_TARGET)
+        _, target = self._now([intent.item.key])[intent.item.key]
+        if not self._holds(target, intent.wanted):
+            return Done(intent.item, _O.FAILED, "repair_one said written, and the target holds another row")
+        return Done(intent.item, _O.APPLIED)
+
+    def _document(self, line: bytes | None) -> dict[str, Any] | None:
+        if line is None:
+            return None
+        layout = as_compared(self.job, self.sides.truth, self.sides.target, self.sides.fold)[0].layout
+        return row_document(layout, line.split(b"\t"))
+
+    def ended(self, part: Partition, cursor: str | None) -> Compared:
+        """What a repair came to, up to a cursor."""
+        progress = Progress.read(cursor)
+        states = dict(progress.outcomes)
+        if progress.tripped:
+            states[f"{TRIPPED} "] = progress.at - sum(states.values())
+        return Compared(
+            partition_id=part.id, phase=Phase.REPAIR, finished_at=self.tools.clock.now(), states=states
+        )
+
+
+def only(lines: Any) -> bytes | None:
+    """The line of a key; a mark that is like no row where there are several."""
+    return None if not lines else bytes(lines[0]) if len(lines) == 1 else _SEVERAL
+
+
+def _print(line: bytes | None) -> str | None:
+    return None if line is None else fingerprint(line)

@@ -1,0 +1,164 @@
+"""A repair through the handlers: asked for, approved by a second person, done, verified; or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trueup.artifacts import comparison_key
+from trueup.artifacts.store import place
+from trueup.cli import main
+from trueup.errors import GateRefused
+from trueup.model.base import canonical, sha256
+from trueup.model.gate import Gate
+from trueup.model.ledger import Run
+from trueup.model.states import GateStatus, Phase, RunStatus
+from trueup.reporting.repairs import Repairs
+
+from .api_cases import api_of
+from .api_server import REGION, serving
+from .handler_world import WRITE, Execution, World
+from .test_handlers_reconcile import drifted, same, world_of
+
+BOB = "arn:aws:iam::123456789012:user/bob"
+EVE = "arn:aws:iam::123456789012:user/eve"
+ASKS: dict[str, Any] = {"repair": {"deletes": "asked"}, "approval": {"roles": ["user/bob"]}}
+
+
+def waiting(**changes: Any) -> tuple[World, Run, Execution, Gate]:
+    """A run that waits for its report to be approved."""
+    world = world_of(drifted(), **{**ASKS, **changes})
+    run = world.ask(keys=None)
+    execution = world.execution(run)
+    return world, world.run(run.run_id), execution, world.wait(execution)
+
+
+def approve(world: World, gate: Gate, who: str = BOB) -> None:
+    world.gating.wake(
+        world.ledger.gates.decide(gate.run_id, gate.name, GateStatus.APPROVED, who=who, sha256=gate.sha256)
+    )
+
+
+def untouched(world: World) -> bool:
+    assert world.rows is not None
+    no_writer = all(task.order.phase is not Phase.REPAIR for task in world.ecs.tasks.values())
+    return no_writer and drifted() == world.rows["target"]
+
+
+def test_what_a_second_person_approved_is_repaired_and_verified() -> None:
+    world, run, execution, gate = waiting()
+    report = world.artifacts.store.get(comparison_key(run.run_id, "json"))
+    assert ("repair-and-delete", "report", sha256(report)) == (gate.name, gate.kind, gate.sha256)
+    assert untouched(world)
+    assert run.epoch == 0
+    approve(world, gate)
+    world.play(execution)
+    ended = world.run(run.run_id)
+    assert (RunStatus.SUCCEEDED, "REPAIRED") == (ended.status, ended.reason)
+    assert world.rows is not None
+    assert same() == sorted(world.rows["target"], key=lambda row: row["id"])
+    phases = [task.order.phase for task in world.ecs.tasks.values()]
+    assert [Phase.COMPARE, Phase.CONFIRM, Phase.REPAIR, Phase.VERIFY] == list(dict.fromkeys(phases))
+    assert ended.epoch > 0
+    assert {} == world.ledger.locks.get("numbers").holders
+    repaired = Repairs(world.ledger, world.artifacts).of(ended)
+    assert repaired is not None
+    assert (BOB, WRITE) == (repaired.approved_by, repaired.code)
+
+
+def test_a_job_that_repairs_nothing_ends_with_its_report() -> None:
+    world = world_of(drifted())
+    run = world.ask(keys=None)
+    world.play(world.execution(run))
+    assert "DRIFT: 2 differences are confirmed" == world.run(run.run_id).reason
+    assert untouched(world)
+
+
+def test_waking_the_token_without_a_decision_repairs_nothing() -> None:
+    world, run, execution, gate = waiting()
+    for _ in range(3):
+        world.people.wake(str(execution.token))
+        world.wait(execution)
+    assert untouched(world)
+    assert GateStatus.OPEN is world.ledger.gates.get(run.run_id, gate.name).status
+
+
+@pytest.mark.parametrize("who", ["ann", EVE])
+def test_the_requester_and_who_has_no_role_cannot_approve(who: str) -> None:
+    world, _, execution, gate = waiting()
+    with pytest.raises(GateRefused):
+        approve(world, gate, who)
+    world.people.wake(str(execution.token))
+    world.wait(execution)
+    assert untouched(world)
+
+
+def test_a_rejected_report_repairs_nothing() -> None:
+    world, run, execution, gate = waiting()
+    told = world.ledger.gates.decide(
+        run.run_id, gate.name, GateStatus.REJECTED, who=BOB, sha256=gate.sha256, comment="no"
+    )
+    world.gating.wake(told)
+    world.play(execution)
+    assert RunStatus.CANCELLED is world.run(run.run_id).status
+    assert untouched(world)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("what", ["report", "findings"])
+def test_what_was_changed_around_the_signature_stops_the_run(when: str, what: str) -> None:
+    world, run, execution, gate = waiting()
+    store = world.artifacts.store
+    report = world.reports.comparison(run.run_id)
+    assert report is not None
+    if what == "report":
+        key = comparison_key(run.run_id, "json")
+        data = canonical(report.model_copy(update={"reasons": []}).document())
+    else:
+        key = place(report.objects[-1].location)[1]
+        data = store.get(key).replace(b"MISSING", b"EXTRA ") + b"\n"
+    if when == "before":
+        store.put(key, data)
+    approve(world, gate)
+    if when == "after":
+        store.put(key, data)
+    world.play(execution)
+    ended = world.run(run.run_id)
+    assert RunStatus.FAILED is ended.status
+    assert "SHA-256" in (ended.reason or "")
+    assert untouched(world)
+
+
+def test_the_evidence_names_everything_by_its_hash_and_tells_what_was_changed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, run, execution, gate = waiting()
+    approve(world, gate)
+    world.play(execution)
+    found = world.reports.evidence(run.run_id)
+    assert {} == found.changed
+    manifest = found.manifest
+    assert ("REPAIRED", WRITE) == (manifest.verdict, manifest.write_code)
+    assert [(gate.name, BOB, gate.sha256)] == [
+        (one.name, one.decided_by, one.subject_sha256) for one in manifest.gates
+    ]
+    assert set(world.ecs.tasks) == set(manifest.tasks)
+    kinds = {"plan", "report", "repair", "findings", "repair plan", "verification"}
+    assert {*kinds, "before-images and outcomes"} == {one.kind for one in manifest.objects}
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAANN")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "ann's secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    with serving(api_of(world), lambda *_: None) as address:
+        monkeypatch.setenv("TRUEUP_API", address)
+        assert 0 == main(["evidence", run.run_id])
+        assert gate.sha256 in capsys.readouterr().out
+        for one in manifest.objects:
+            key = place(one.location)[1]
+            before = world.artifacts.store.get(key)
+            world.artifacts.store.put(key, before + b"\n")
+            assert [one.location] == list(world.reports.evidence(run.run_id).changed)
+            world.artifacts.store.put(key, before)
+        world.artifacts.store.put(key, b"")
+        assert 1 == main(["evidence", run.run_id])
+        assert "CHANGED" in capsys.readouterr().out
