@@ -3,8 +3,10 @@
 from typing import Any
 
 from trueup.handling import wiring
+from trueup.handling.logged import logged
 
 
+@logged
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """JSON in, JSON out; see trueup.handling.ask."""
     return wiring.asking().handle(event)

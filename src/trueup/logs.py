@@ -47,3 +47,5 @@ def log_as_json(now: Callable[[], Mapping[str, Any]] = dict) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(now))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    # Where it found credentials is of no use to whoever reads a task's log.
+    logging.getLogger("botocore").setLevel(logging.WARNING)

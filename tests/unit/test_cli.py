@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import trueup.cli
-from trueup.cli import main
+from trueup.cli import COMMANDS, main
 from trueup.cli.new import USED, class_name, module_name
 from trueup.errors import ArtifactMissing
 
@@ -43,6 +45,13 @@ def test_an_estimate_says_partitions_slices_and_dollars(project, capsys):
     assert "flights-summary: 365 partitions in 16 slices" in told
     assert "from date=2013-01-01 to date=2013-12-31" in told
     assert "Guard none: cannot prevent a task that should be dead writing over newer data." in told
+
+
+def test_an_estimate_shows_what_would_be_read(project, capsys):
+    monthly = JOB.replace("  by: date\n", '  by: date\n  unit: month\n  input: "tickets/{label}.csv"\n')
+    Path("containers/flights/job.yaml").write_text(monthly, encoding="utf-8")
+    assert 0 == main(["estimate", "flights-summary", *WINDOW])
+    assert "reading from tickets/2013-01.csv to tickets/2013-12.csv\n" in capsys.readouterr().out
 
 
 def test_an_estimate_in_json_is_one_document(project, capsys):
@@ -183,6 +192,18 @@ def test_two_jobs_of_one_name_are_refused(project, capsys):
     assert "flights/job.yaml: name: " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("path", [".", "containers", "containers/flights", "containers/flights/job.yaml"])
+def test_job_files_are_found_wherever_one_stands(project, capsys, path):
+    assert 0 == main(["validate", path])
+    assert "containers/flights/job.yaml: flights-summary is valid\n" == capsys.readouterr().out
+
+
+def test_a_folder_without_job_files_is_told(project, capsys):
+    Path("empty").mkdir()
+    assert 2 == main(["validate", "empty"])
+    assert "there are no job files under empty." in capsys.readouterr().err
+
+
 # trueup new
 
 
@@ -190,19 +211,33 @@ def test_a_new_job_is_valid_and_its_test_passes_at_once(project, capsys):
     assert 0 == main(["new", "my-orders"])
     assert 0 == main(["validate", "containers/my-orders"])
     assert "my-orders is valid" in capsys.readouterr().out
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-W",
-        "error",
-        "-p",
-        "no:cacheprovider",
-        "tests/test_my_orders.py",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    pytest_passes("tests/test_my_orders.py")
+
+
+def pytest_passes(file, **environment):
+    """Run a file of tests in a process of its own."""
+    words = ["-q", "-W", "error", "-p", "no:cacheprovider", file]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
     assert 0 == done.returncode, done.stdout + done.stderr
+
+
+def test_the_test_of_a_new_job_reaches_no_stack_that_the_shell_names(project):
+    assert 0 == main(["new", "my-orders"])
+    reached = [
+        "def test_what_is_reached():",
+        "    assert [] == [name for name in os.environ if name.startswith('AWS_ENDPOINT_URL')]",
+    ]
+    file = Path("tests/test_my_orders.py")
+    file.write_text("\n".join([file.read_text(), "", *reached, ""]), encoding="utf-8")
+    stack = "http://127.0.0.1:9"
+    pytest_passes(str(file), AWS_ENDPOINT_URL=stack, AWS_ENDPOINT_URL_DYNAMODB=stack)
 
 
 def test_a_new_job_never_overwrites_its_test(project, capsys):
@@ -358,3 +393,76 @@ def test_help_imports_nothing_that_only_commands_need():
     loaded = set(done.stderr.split())
     assert "estimate" in done.stdout
     assert set() == loaded & {"boto3", "botocore", "jsonschema", "yaml", "trueup.planning", "trueup.local"}
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(
+    "command", [["validate"], ["validate", "--json"], ["--version"], ["validate", "--help"]]
+)
+def test_output_that_cannot_be_written_is_told_as_that(project, command):
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "trueup.cli", *command],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert 1 == done.returncode
+    assert done.stderr.startswith("What was to be written cannot be: No space left on device. ")
+    assert 1 == len(done.stderr.splitlines())
+
+
+def test_a_reader_that_has_left_is_no_fault(project):
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "trueup.cli", "validate"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    os.close(writing)
+    assert (1, "") == (done.returncode, done.stderr)
+
+
+# Completion, by the words that a shell and Typer exchange
+
+
+def completed(shell, **more):
+    """What the program answers to a shell that asks it, in a process of its own."""
+    environment = {**os.environ, "_TRUEUP_COMPLETE": f"complete_{shell}", **more}
+    done = subprocess.run(
+        [sys.executable, "-c", "from trueup.cli import main; main()"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("shell", "asked"),
+    [
+        ("bash", {"COMP_WORDS": "trueup st", "COMP_CWORD": "1"}),
+        ("zsh", {"_TYPER_COMPLETE_ARGS": "trueup st"}),
+        (
+            "fish",
+            {"_TYPER_COMPLETE_ARGS": "trueup st", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+        ),
+    ],
+)
+def test_a_shell_completes_commands(shell, asked):
+    offered = set(re.findall(r"\w+", completed(shell, **asked)))
+    assert {"start", "status"} == offered & set(COMMANDS)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_a_shell_is_printed(shell):
+    command = [sys.executable, "-c", "import sys; from trueup.cli import main; main(sys.argv[1:])"]
+    command += ["--show-completion", shell]
+    environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert f"_TRUEUP_COMPLETE=complete_{shell}" in done.stdout

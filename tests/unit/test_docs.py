@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -120,6 +121,28 @@ def test_every_target_of_make_that_a_text_names_is_there() -> None:
 
     assert {} == {name: files for name, files in said.items() if name not in targets}
     assert {"demo", "test", "bench"} <= set(said)
+
+
+def test_the_test_of_the_tutorial_reaches_no_stack_that_the_shell_names(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "tutorial.md").read_text()
+    files = re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", page, re.DOTALL)
+    readings = re.findall(r"^cat > (readings/\S+) <<END\n(.*?)^END$", page, re.DOTALL | re.MULTILINE)
+    assert 3 == len(readings)
+    for name, text in [*files, *readings]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    # Nothing answers there: whatever moto does not take fails.
+    stack = dict.fromkeys(("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"), "http://127.0.0.1:9")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
+        cwd=tmp_path,
+        env={**os.environ, **stack},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from pydantic_core import PydanticUndefined
 from trueup.errors import JobFileError, UsageError
 from trueup.jobfile import catalogue, find, load, loads
 from trueup.model import job as models
+from trueup.model.request import Request
+from trueup.planning import partitions
 
 ROOT = Path(__file__).parents[2]
 
@@ -365,3 +367,17 @@ def test_the_first_example_of_the_page_is_a_job_file():
     example = re.search(r"```yaml\n(.*?)```", page, re.DOTALL)
     assert example
     assert "flights-summary" == loads(example[1]).name
+
+
+def test_the_page_says_what_date_and_label_are_for_each_unit():
+    page = (ROOT / "docs" / "job-file.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+) \| `(date=\S+)` \| `(\S+)` \| `(\S+)` \|$", page, re.MULTILINE)
+    units = models.DatePartitions.model_fields["unit"].annotation.__args__
+    assert sorted(units) == sorted(unit for unit, *_ in rows)
+    for unit, partition_id, date, label in rows:
+        settings = {"by": "date", "unit": unit, "input": "{date} {label}"}
+        document = {"name": "job", "class": "a:B", "target": {"name": "t", "guard": "key"}}
+        job = models.JobFile.model_validate({**document, "partitions": settings})
+        request = Request(job="job", request_id="r", requester="me", keys=[partition_id])
+        (made,) = partitions(job, request)
+        assert (partition_id, f"{date} {label}") == (made.id, made.input)

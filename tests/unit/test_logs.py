@@ -31,8 +31,11 @@ AT_A_TERMINAL = {"cli", "local", "testing"}
 def _handlers_as_before() -> Iterator[None]:
     root = logging.getLogger()
     before, level = list(root.handlers), root.level
+    botocore = logging.getLogger("botocore")
+    told = botocore.level
     yield
     root.handlers[:], root.level = before, level
+    botocore.setLevel(told)
 
 
 @pytest.fixture
@@ -65,7 +68,9 @@ def test_whoever_logs_does_so_through_a_logger_of_trueup() -> None:
         for _, call in calls()
         if isinstance(call.func, ast.Attribute) and call.func.attr == "getLogger"
     }
-    assert {"trueup.worker", "trueup.handling", "trueup.api", "trueup.sweep", "trueup.settle"} == names
+    own = {"worker", "handling", "api", "sweep", "settle", "gate"}
+    # botocore's is told to say less.
+    assert {"botocore", *(f"trueup.{name}" for name in own)} == names
     logging_calls = {"debug", "info", "warning", "error", "exception", "critical"}
     owners = {
         place: ast.unparse(call.func.value)
@@ -201,3 +206,11 @@ def test_a_tasks_line_says_at_which_partition_it_is(capsys: pytest.CaptureFixtur
     told = lines(capsys)
     assert [None, "p", "q", "p"] == [line["partition"] for line in told]
     assert {("r", 1, 2)} == {(line["run"], line["slice"], line["launch"]) for line in told}
+
+
+def test_what_botocore_says_of_its_credentials_is_not_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    log_as_json()
+    log = logging.getLogger("botocore.credentials")
+    log.info("Found credentials in environment variables.")
+    log.warning("Refreshing failed.")
+    assert ["Refreshing failed."] == [line["message"] for line in lines(capsys)]

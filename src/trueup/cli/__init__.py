@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -89,7 +91,15 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and answer its exit code. Tracebacks are shown with TRUEUP_DEBUG=1 only."""
-    words = sys.argv[1:] if arguments is None else list(arguments)
+    code = _run(sys.argv[1:] if arguments is None else list(arguments))
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        return _unwritten(error)
+    return code
+
+
+def _run(words: list[str]) -> int:
     try:
         _check_text(words)
         app(args=words, prog_name="trueup")
@@ -99,9 +109,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say("Interrupted.", INTERRUPTED)
     except TrueupError as error:
         return _say(str(error), of_error(error))
+    except OSError as error:
+        # Of a file it would say which.
+        no_room = error.errno == errno.ENOSPC and error.filename is None
+        return _unwritten(error) if no_room else _say(_unexpected(error), FAILED)
     except Exception as error:
         return _say(_unexpected(error), FAILED)
     return DONE
+
+
+def _unwritten(error: OSError) -> int:
+    """Say that what is printed finds no room. A reader that has left, such as `head`, needs no words."""
+    # The interpreter flushes once more when it leaves, and would tell the same error in its own words.
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno == errno.EPIPE:
+        return FAILED
+    what = f"What was to be written cannot be: {error.strerror}."
+    return _say(f"{what} What was asked for may have been done: look before you ask again.", FAILED)
 
 
 def _check_text(words: list[str]) -> None:

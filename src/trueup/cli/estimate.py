@@ -52,6 +52,8 @@ def command(
 def _print(result: Estimate) -> None:
     print(f"{result.job}: {result.partitions:,} partitions in {result.slices:,} slices")
     print(f"from {result.first} to {result.last}")
+    if result.first_input is not None:
+        print(f"reading from {result.first_input} to {result.last_input}")
     rows = [(one.name, _amount(one.value), one.unit, _usd(one.usd)) for one in result.figures]
     rows.append(("total", "", "", _usd(result.dollars)))
     print_table(["what", "how much", "unit", "USD"], rows, right=["how much", "USD"])

@@ -22,9 +22,7 @@ EXAMPLE = "trueup validate containers/flights-summary"
 
 
 def command(
-    paths: Annotated[
-        list[Path] | None, typer.Argument(help="Job files, or folders that hold containers/*/job.yaml.")
-    ] = None,
+    paths: Annotated[list[Path] | None, typer.Argument(help="Job files, or folders that hold some.")] = None,
     json: Json = False,
 ) -> None:
     """Check job files and the classes they name."""
@@ -60,8 +58,8 @@ def _files(paths: list[Path]) -> list[Path]:
 def _inside(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    own = path / "job.yaml"
-    return sorted(path.glob("containers/*/job.yaml")) or [own] * own.is_file()
+    patterns = ("containers/*/job.yaml", "job.yaml", "*/job.yaml")
+    return next((found for pattern in patterns if (found := sorted(path.glob(pattern)))), [])
 
 
 def _check(file: Path) -> dict[str, Any]:

@@ -26,6 +26,8 @@ class Estimate(Value):
     slices: Count
     first: str
     last: str
+    first_input: str | None = Field(default=None, description="What the first partition would read")
+    last_input: str | None = None
     tasks: Count
     wall_minutes: float
     billed_minutes: float

@@ -55,6 +55,8 @@ def estimate(
         slices=len(slices),
         first=partitions[0].id,
         last=partitions[-1].id,
+        first_input=partitions[0].input,
+        last_input=partitions[-1].input,
         tasks=len(slices),
         wall_minutes=amounts["wall time"],
         billed_minutes=amounts["billed time"],
