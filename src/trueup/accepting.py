@@ -103,7 +103,7 @@ class Acceptance:
         tasks = list(self._ledger.tasks.of_slice(run.run_id, launch.phase, launch.slice.slice_id))
         alive = self.stop_and_prove(run.run_id, tasks, last=launch.launch)
         began = next((task.task for task in tasks if task.launch == launch.launch), None)
-        lost = began is None and ended.is_unknown and self._stop_lost(run, launch.launch)
+        lost = began is None and ended.is_unknown and self.stop_lost(run, launch.launch)
         plan = self._artifacts.plan_of(run)
         items = self._judge(launch, run, plan)
         # Where the slice is finished nothing of it will be launched again: the proof may be left to `settle`.
@@ -166,9 +166,9 @@ class Acceptance:
 
         One that hangs before it registers does no harm but is billed, and nobody else would ever find it.
         """
-        return any(self._platform.state(task) is TaskState.ALIVE for task in self._stop_lost(run))
+        return any(self._platform.state(task) is TaskState.ALIVE for task in self.stop_lost(run))
 
-    def _stop_lost(self, run: Run, launch: int | None = None) -> list[str]:
+    def stop_lost(self, run: Run, launch: int | None = None) -> list[str]:
         """The tasks of a run, or of one launch, that were alive without a TASK item; they are asked to stop.
 
         Who judges the launch asks again: only a task's end says whether it hung, or had not been started yet.

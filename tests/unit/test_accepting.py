@@ -106,7 +106,7 @@ def test_of_tasks_that_did_not_register_only_those_of_the_launch_are_stopped(
         run.platform.set(task, TaskState.ALIVE)
     run.platform.alive_of = lambda run_id, job: found  # type: ignore[method-assign]
     now = run.ledger.runs.get(run.run_id)
-    assert not acceptance(run).stop_unregistered(now, launch)
+    assert stopped == acceptance(run).stop_lost(now, launch)
     assert stopped == [task for task in found if run.platform.state(task) is TaskState.STOPPED]
 
 

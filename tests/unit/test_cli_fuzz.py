@@ -156,7 +156,13 @@ def test_whatever_answers_at_the_address(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = {"start": ["numbers", "--param", "a=b"], "jobs": [], "logs": ["r", "--partition", "p"]}
+    words = {
+        "start": ["numbers", "--param", "a=b"],
+        "jobs": [],
+        "logs": ["r", "--partition", "p"],
+        "approve": ["r", "apply", "--sha", "3f9a1c07"],
+        "reject": ["r", "apply", "--sha", "3f9a1c07", "--reason", "wrong window"],
+    }
     with answering(*answer) as address:
         monkeypatch.setenv("TRUEUP_API", address)
         for name in ASKING:

@@ -102,7 +102,7 @@ def test_findings_that_were_changed_behind_our_back_are_not_confirmed() -> None:
     run.artifacts.store.put(key, run.artifacts.store.get(key).replace(b"MISSING", b"EXTRA"))
     assert RunStatus.FAILED is run.run().status
     assert "ERROR" == run.comparison.verdict
-    assert "as the comparison left it" in run.comparison.reasons[0]
+    assert "as the phase compare left it" in run.comparison.reasons[0]
 
 
 @pytest.mark.parametrize("what", ["compared-", "findings-"])

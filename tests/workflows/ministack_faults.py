@@ -55,7 +55,7 @@ ATTEMPTS = Fault(
     # [dg:sfn-local-test-sm-exec]: the keys are numbers of attempts, retries included.
     lambda history: last(history) == "ExecutionSucceeded",
     frozenset({
-        "AcceptFailsInPassing", "FanOutFailsInPassing", "LaunchFailsInPassing",
+        "AcceptFailsInPassing", "AskFailsInPassing", "FanOutFailsInPassing", "LaunchFailsInPassing",
         "LaunchFindsNoRoom", "LaunchForAWordFailsInPassing", "LaunchForAWordFindsNoRoom",
         "NamingFailsInPassing", "NamingFindsNoRoom", "NumberFailsInPassing",
         "PlanFailsInPassing", "PlanFailsInPassingOtherwise", "SettleFailsInPassing",

@@ -101,7 +101,7 @@ def test_the_task_that_names_partitions_has_its_order_and_the_next_plan_what_was
 def test_the_number_is_asked_of_the_open_run_of_this_generation(sfn: Endpoint) -> None:
     (call,) = play(sfn, BY_NAME["slice-GateIsShut"]).of(NUMBER)[0].calls
     assert {"PK": {"S": "RUN#flights-1"}, "SK": {"S": "RUN"}} == call["Key"]
-    values = {":one": {"N": "1"}, ":open": {"S": "RUNNING"}, ":ours": {"N": "1"}}
+    values = {":one": {"N": "1"}, ":open": {"S": "RUNNING"}, ":ours": {"N": "1"}, ":dispatch": {"N": "3"}}
     assert values == call["ExpressionAttributeValues"]
 
 
