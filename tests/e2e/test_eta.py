@@ -56,8 +56,6 @@ def test_from_half_way_on_the_time_left_is_within_a_quarter_and_before_it_is_mea
         told = looks(up, start(up, job, **window))
     known = next(index for index, one in enumerate(told) if one.detail.eta.seconds is not None)
     assert all(one.detail.eta.basis.startswith("measuring") for one in told[:known])
-    done = [one.detail.partitions.done for one in told]
-    assert done == sorted(done)
     worked = next(one.at for one in told if one.detail.work.share == 1.0)
     half = [one for one in told if one.detail.work.share >= 0.5 and one.at < worked]
     off = {one.at: _off(one, worked - one.at) for one in half if one.detail.eta.seconds is not None}
