@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -197,26 +198,22 @@ def show_logs(here: Services, call: Call, run_id: str) -> LogList:
 
 def show_report(here: Services, call: Call, run_id: str) -> Report | Pending | Html:
     """The report of a run that has ended, as JSON or, where `text/html` is accepted, as a page."""
-    if "text/html" in call.accept:
-        page = here.reports.page_of(run_id)
-        if page is not None:
-            return Html(text=page)
-    report = here.reports.of(run_id)
-    if report is not None:
-        return report
-    run = here.ledger.runs.get(run_id)
-    return Pending(run_id=run_id, status=run.status, location=f"/runs/{run_id}")
+    page = _page(call, here.reports.page_of, run_id)
+    return page or here.reports.of(run_id) or _pending(here, run_id)
 
 
 def show_comparison(here: Services, call: Call, run_id: str) -> ReconcileReport | Pending | Html:
     """What a reconciliation found, as JSON or, where `text/html` is accepted, as the page that is signed."""
-    if "text/html" in call.accept:
-        page = here.reports.comparison_page(run_id)
-        if page is not None:
-            return Html(text=page)
-    report = here.reports.comparison(run_id)
-    if report is not None:
-        return report
+    page = _page(call, here.reports.comparison_page, run_id)
+    return page or here.reports.comparison(run_id) or _pending(here, run_id)
+
+
+def _page(call: Call, page_of: Callable[[str], str | None], run_id: str) -> Html | None:
+    text = page_of(run_id) if "text/html" in call.accept else None
+    return None if text is None else Html(text=text)
+
+
+def _pending(here: Services, run_id: str) -> Pending:
     run = here.ledger.runs.get(run_id)
     return Pending(run_id=run_id, status=run.status, location=f"/runs/{run_id}")
 
