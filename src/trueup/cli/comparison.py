@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +19,36 @@ _CLASSES = ("matched", "missing", "extra", "mismatched", "unreadable", "duplicat
 
 def show_comparison(there: Client, run: str, html: Path | None, *, json: bool) -> None:
     """Show the report of a reconciliation, and exit with its verdict."""
-    found = there.get(run_path(run, "comparison"))
-    if "location" in found:
-        say(f"Run {run} is {found['status']}: its report is made when all is compared.", aside=True)
-        raise typer.Exit(INCOMPLETE)
-    if html is not None:
-        write_page(html, there.text(run_path(run, "comparison"), "text/html"))
-    if json:
-        print_json(found)
-    else:
-        _show(found)
-        if html is not None:
-            print(f"The page is in {html}.")
+    found = fetched(there, run, "comparison", html, "when all is compared")
+    told(found, _show, html, json=json)
     raise typer.Exit(of_verdict(found["verdict"]))
 
 
-def write_page(file: Path, text: str) -> None:
+def fetched(there: Client, run: str, report: str, html: Path | None, when: str) -> Any:
+    """A report of a run, its page written where that was asked for; exits where it is not made yet.
+
+    Raises UsageError where the page cannot be written.
+    """
+    found = there.get(run_path(run, report))
+    if "location" in found:
+        say(f"Run {run} is {found['status']}: its report is made {when}.", aside=True)
+        raise typer.Exit(INCOMPLETE)
+    if html is not None:
+        _write_page(html, there.text(run_path(run, report), "text/html"))
+    return found
+
+
+def told(found: Any, show: Callable[[Any], None], html: Path | None, *, json: bool) -> None:
+    """Print a report, as JSON or as `show` does and with where its page is."""
+    if json:
+        print_json(found)
+        return
+    show(found)
+    if html is not None:
+        print(f"The page is in {html}.")
+
+
+def _write_page(file: Path, text: str) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:

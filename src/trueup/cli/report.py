@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from trueup.cli.calling import Address, Person, RunId, client, run_path
-from trueup.cli.comparison import show_comparison, write_page
-from trueup.cli.exits import INCOMPLETE
-from trueup.cli.output import Json, duration, print_json, print_table, say, shown_person
+from trueup.cli.comparison import fetched, show_comparison, told
+from trueup.cli.output import Json, duration, print_table, shown_person
 
 EXAMPLE = "trueup report flights-summary-20260706T010000Z-abcd --html report.html"
 
@@ -32,18 +31,7 @@ def command(
     if there.get(run_path(run))["run"]["kind"] == "reconcile":
         show_comparison(there, run, html, json=json)
         return
-    found = there.get(run_path(run, "report"))
-    if "location" in found:
-        say(f"Run {run} is {found['status']}: its report is made when it ends.", aside=True)
-        raise typer.Exit(INCOMPLETE)
-    if html is not None:
-        write_page(html, there.text(run_path(run, "report"), "text/html"))
-    if json:
-        print_json(found)
-        return
-    _show(found)
-    if html is not None:
-        print(f"The page is in {html}.")
+    told(fetched(there, run, "report", html, "when it ends"), _show, html, json=json)
 
 
 def _show(found: dict[str, Any]) -> None:
