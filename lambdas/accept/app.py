@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from trueup.handling import wiring
 from trueup.handling.logged import logged
+from trueup.handling.wiring.accept import accepting
 
 
 @logged
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """JSON in, JSON out; see trueup.handling.accept."""
-    return wiring.accepting().handle(event)
+    return accepting().handle(event)

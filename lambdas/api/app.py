@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from trueup.handling import wiring
 from trueup.handling.logged import logged
+from trueup.handling.wiring.api import api
 
 
 @logged
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Payload format 2.0 in, its answer out; see trueup.handling.api."""
-    return wiring.api().handle(event)
+    return api().handle(event)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from trueup.handling import wiring
 from trueup.handling.logged import logged
+from trueup.handling.wiring.ask import asking
 
 
 @logged
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """JSON in, JSON out; see trueup.handling.ask."""
-    return wiring.asking().handle(event)
+    return asking().handle(event)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from trueup.handling import wiring
 from trueup.handling.logged import logged
+from trueup.handling.wiring.plan import planning
 
 
 @logged
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """JSON in, JSON out; see trueup.handling.plan."""
-    return wiring.planning().handle(event)
+    return planning().handle(event)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from trueup.handling import wiring
 from trueup.handling.logged import logged
+from trueup.handling.wiring.settle import settling
 
 
 @logged
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """JSON in, JSON out; see trueup.handling.settle."""
-    return wiring.settling().handle(event)
+    return settling().handle(event)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from trueup.handling import wiring
 from trueup.handling.logged import logged
+from trueup.handling.wiring.start import starting
 
 
 @logged
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """JSON in, JSON out; see trueup.handling.start."""
-    return wiring.starting().handle(event)
+    return starting().handle(event)

@@ -12,3 +12,7 @@ class Exit(IntEnum):
     BAD_INPUT = 64  # the input is wrong: starting again will not help (EX_USAGE)
     FAULT = 70  # a bug, or no progress (EX_SOFTWARE)
     INTERRUPTED = 75  # progress saved, work remains (EX_TEMPFAIL)
+
+
+TASK_ENDED = "TaskEnded"
+"""The error of a callback by which a task says that it leaves early; the cause says with which code."""

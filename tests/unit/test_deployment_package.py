@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import yaml
 
 from trueup.errors import LocalStackError
 from trueup.jobfile import catalogue, read_catalogue
-from trueup.local.packaging import layer, main, package, project, read_template, zipped
+from trueup.local.packaging import compiled, layer, main, package, project, read_template, zipped
 
 ROOT = Path(__file__).parents[2]
 JOBS = catalogue(ROOT)
@@ -92,17 +93,32 @@ def test_the_layer_carries_the_catalogue_of_the_jobs() -> None:
 
 def test_the_layer_leaves_out_what_no_function_needs() -> None:
     parts = {part for name in layer(JOBS) for part in Path(name).parts}
-    assert {"handling", "ledger", "wiring.py"} <= parts
+    assert {"handling", "ledger", "wiring"} <= parts
     assert not {"local", "cli", "testing", "__pycache__"} & parts
+
+
+def test_the_local_layer_is_compiled_for_this_interpreter(tmp_path: Path) -> None:
+    """Python takes the bytecode as it is, whatever the date of its copy; here it reads no source."""
+    files = {"a.py": b"A = 'compiled'", "b/__init__.py": b"", "catalogue.json": b"{}"}
+    made = compiled(files)
+    assert files == {name: made[name] for name in files}
+    bytecode = cache_from_source("a.py")
+    assert set(made) - set(files) == {bytecode, cache_from_source("b/__init__.py")}
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / bytecode).write_bytes(made[bytecode])
+    (tmp_path / "a.py").write_text("A = 'read again'")
+    command = [sys.executable, "-c", "import a; print(a.A)"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "compiled"
 
 
 def test_the_functions_live_on_the_layer_alone(tmp_path: Path) -> None:
     """With the layer in place of the package, every handler finds its code and the catalogue."""
     main([str(tmp_path)])
     code = (
-        "import sys, runpy, trueup; from trueup.handling import wiring; "
+        "import sys, runpy, trueup; from trueup.handling.wiring import parts; "
         "[runpy.run_path(path) for path in sys.argv[1:]]; "
-        "print(trueup.__file__, *wiring._jobs())"
+        "print(trueup.__file__, *parts.jobs())"
     )
     handlers = [str(path) for path in sorted((ROOT / "lambdas").glob("*/app.py"))]
     done = subprocess.run(
@@ -113,6 +129,19 @@ def test_the_functions_live_on_the_layer_alone(tmp_path: Path) -> None:
         check=False,
     )
     assert [str(tmp_path / "python" / "trueup" / "__init__.py"), *JOBS] == done.stdout.split(), done.stderr
+
+
+@pytest.mark.parametrize("function", ["accept", "ask", "plan", "start"])
+def test_what_starts_cold_most_often_imports_neither_reports_nor_the_api_nor_the_worker(
+    function: str,
+) -> None:
+    """As many of `accept` start cold at one moment as tasks end in it; each pays for all that it imports."""
+    code = "import runpy, sys; runpy.run_path(sys.argv[1]); print(*sys.modules)"
+    app = str(ROOT / "lambdas" / function / "app.py")
+    done = subprocess.run([sys.executable, "-c", code, app], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert "trueup.handling" in modules
+    assert not modules & {"trueup.reporting", "trueup.handling.api", "trueup.watching", "trueup.worker"}
 
 
 def test_outside_a_clone_there_is_nothing_to_deploy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from trueup.exits import Exit
+from trueup.exits import TASK_ENDED, Exit
 from trueup.platform import Ended
-from trueup.worker.callback import ERROR
 
 # Throttling and capacity, in the disguises in which they were met: they say nothing against the slice.
 _NO_ROOM = re.compile(
@@ -28,7 +27,7 @@ def ended_of(left: Mapping[str, Any]) -> Ended:
     error, cause = str(left.get("Error", "")), str(left.get("Cause") or "")
     if not error:
         return Ended(exit_code=Exit.DONE)
-    if error == ERROR:
+    if error == TASK_ENDED:
         return Ended(exit_code=_document(cause).get("exitCode"), reason="the task said so")
     if error == "States.TaskFailed":
         return _of_task(_document(cause), cause)

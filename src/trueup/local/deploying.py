@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError, WaiterError
 from trueup.errors import LocalStackError
 from trueup.local.aws import Connect
 from trueup.local.ecs import ApiError, Ecs
-from trueup.local.packaging import layer, package
+from trueup.local.packaging import compiled, layer, package
 from trueup.model.jobs import AnyJob
 
 ARTEFACTS = "trueup-artefacts"
@@ -50,7 +50,7 @@ def deploy(
         s3.put_object(Bucket=ARTEFACTS, Key=key, Body=data)
         return f"s3://{ARTEFACTS}/{key}"
 
-    put("template.json", package(root, layer(jobs), put).encode())
+    put("template.json", package(root, compiled(layer(jobs)), put).encode())
     cloudformation = connect("cloudformation")
     _create(cloudformation, stack, f"{s3.meta.endpoint_url}/{ARTEFACTS}/template.json", parameters)
     return _deployed(cloudformation, stack)

@@ -7,9 +7,12 @@ the same for the local stack.
 
 from __future__ import annotations
 
+import compileall
 import io
 import json
+import py_compile
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -116,6 +119,20 @@ def zipped(files: Files) -> bytes:
     return packed.getvalue()
 
 
+def compiled(files: Files) -> dict[str, bytes]:
+    """Files with the bytecode of their modules beside them, for the interpreter that runs this.
+
+    Every function that starts cold on the local stack reads a copy of the layer of its own, and would compile
+    it anew. The bytecode is not checked against its source (PEP 552), whose date is that of the copy.
+    """
+    with tempfile.TemporaryDirectory(prefix="trueup-layer-") as folder:
+        _write(files, Path(folder))
+        unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+        compileall.compile_dir(folder, stripdir=folder, quiet=1, invalidation_mode=unchecked)
+        found = (path for path in Path(folder).rglob("*") if path.is_file())
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
 def package(root: Path, layer: Files, put: Put) -> str:
     """The template of a folder as JSON, each local path in it replaced by an object that `put` has put.
 
@@ -147,8 +164,12 @@ def _artefact(root: Path, place: str, layer: Files, resource: str) -> tuple[byte
 def main(arguments: list[str]) -> None:
     """Write our part of the layer into a folder."""
     (folder,) = arguments
-    for name, data in layer(catalogue(project())).items():
-        path = Path(folder) / name
+    _write(layer(catalogue(project())), Path(folder))
+
+
+def _write(files: Files, folder: Path) -> None:
+    for name, data in files.items():
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
 

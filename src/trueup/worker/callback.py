@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from trueup.artifacts import result_key_of
-from trueup.exits import Exit
+from trueup.exits import TASK_ENDED, Exit
 from trueup.model.base import sha256
 from trueup.model.result import ResultContract
-
-ERROR = "TaskEnded"
 
 
 class Callback(Protocol):
@@ -48,4 +46,4 @@ def tell(callback: Callback, code: Exit, contract: ResultContract | None) -> Non
         data = contract.model_dump_json(by_alias=True).encode()
         callback.succeed({"key": key, "sha256": sha256(data)})
     else:
-        callback.fail(ERROR, {"exitCode": int(code)})
+        callback.fail(TASK_ENDED, {"exitCode": int(code)})
