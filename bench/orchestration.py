@@ -46,7 +46,7 @@ def year(up: Stack) -> float:
     started = time.perf_counter()
     run_id = up.invoke("start", {**request, "start": "2013-01-01", "end": "2014-01-01"})["runId"]
     while (run := up.ledger.runs.get(run_id)).status not in RUN_ENDS:
-        time.sleep(0.05)
+        time.sleep(0.1)
     took = time.perf_counter() - started
     accepted = up.ledger.verdicts.counts(run_id).tally(PartitionStatus.ACCEPTED).partitions
     if (run.status, accepted) != (RunStatus.SUCCEEDED, PARTITIONS) or run.launches < LEAST_TASKS:

@@ -116,9 +116,9 @@ def test_the_functions_live_on_the_layer_alone(tmp_path: Path) -> None:
     """With the layer in place of the package, every handler finds its code and the catalogue."""
     main([str(tmp_path)])
     code = (
-        "import sys, runpy, trueup; from trueup.handling.wiring import parts; "
+        "import sys, runpy, trueup; from trueup.handling.wiring import planning; "
         "[runpy.run_path(path) for path in sys.argv[1:]]; "
-        "print(trueup.__file__, *parts.jobs())"
+        "print(trueup.__file__, *planning.jobs())"
     )
     handlers = [str(path) for path in sorted((ROOT / "lambdas").glob("*/app.py"))]
     done = subprocess.run(

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import botocore.session
 import stamina
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from trueup.artifacts.store import exists, missing, place
+from trueup.aws import connect
 from trueup.errors import StoreUnavailable
 from trueup.model.base import sha256
 
@@ -26,13 +25,11 @@ _BEYOND_THE_END = frozenset({"InvalidRange", "416"})
 def connect_s3() -> Any:
     """A client that finds S3 by the standard environment, with retries and connections for a task."""
     # `when_required`: trueup sends SHA-256 itself, and reads what others wrote without a checksum.
-    config = Config(
-        retries={"mode": "standard", "total_max_attempts": 5},
-        max_pool_connections=32,
-        request_checksum_calculation="when_required",
-        response_checksum_validation="when_required",
-    )
-    return botocore.session.get_session().create_client("s3", config=config)
+    checksums = {
+        "request_checksum_calculation": "when_required",
+        "response_checksum_validation": "when_required",
+    }
+    return connect("s3", attempts=5, connections=32, **checksums)
 
 
 class S3Store:

@@ -1,7 +1,9 @@
-"""The rest of AWS: tasks (ECS), executions and callbacks (Step Functions), behind the ports of others."""
+"""AWS: its clients; and tasks (ECS), executions and callbacks (Step Functions) behind the ports of others."""
 
 from __future__ import annotations
 
+from functools import cache, cached_property
+from threading import Lock
 from typing import Any
 
 import botocore.session
@@ -10,11 +12,33 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from trueup.errors import StoreUnavailable
 
+_session = cache(botocore.session.get_session)
+# botocore makes clients of one session one after the other, and lets any thread use them.
+_making = Lock()
 
-def connect(service: str) -> Any:
-    """A client that finds its service by the standard environment, with retries."""
-    config = Config(retries={"mode": "standard", "total_max_attempts": 6}, max_pool_connections=16)
-    return botocore.session.get_session().create_client(service, config=config)
+
+def connect(service: str, *, attempts: int = 6, connections: int = 16, **more: Any) -> Any:
+    """A client that finds its service by the standard environment; `more` is botocore's Config.
+
+    It is made when it is first used: each costs a tenth of a second of CPU, and a function that starts cold has
+    several that it rarely needs.
+    """
+    retries = {"mode": "standard", "total_max_attempts": attempts}
+    return _Client(service, Config(retries=retries, max_pool_connections=connections, **more))
+
+
+class _Client:
+    def __init__(self, service: str, config: Config) -> None:
+        self._service = service
+        self._config = config
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made, name)
+
+    @cached_property
+    def _made(self) -> Any:
+        with _making:
+            return _session().create_client(self._service, config=self._config)
 
 
 def code_of(error: Exception) -> str:

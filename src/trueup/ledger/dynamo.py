@@ -10,11 +10,10 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import botocore.session
 import stamina
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
+from trueup.aws import connect
 from trueup.errors import StoreUnavailable
 from trueup.ledger.expressions import condition_of, decode, encode_key, request_of
 from trueup.ledger.table import (
@@ -33,8 +32,7 @@ _REMEDY = "Check the table's name, the role and the network; the work goes on fr
 
 def connect_dynamodb() -> Any:
     """A client that finds DynamoDB by the standard environment, with retries and connections for a task."""
-    config = Config(retries={"mode": "standard", "total_max_attempts": 6}, max_pool_connections=32)
-    return botocore.session.get_session().create_client("dynamodb", config=config)
+    return connect("dynamodb", connections=32)
 
 
 class DynamoTable:

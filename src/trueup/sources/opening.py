@@ -6,10 +6,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import botocore.session
-from botocore.config import Config
-
 from trueup import compare
+from trueup.aws import connect
 from trueup.compare import Layout
 from trueup.model.reconcile import (
     DynamoExportSource,
@@ -74,5 +72,4 @@ def _placed(location: str) -> tuple[S3Bucket, str]:
 
 @cache
 def _client(service: str) -> Any:
-    config = Config(retries={"mode": "standard", "total_max_attempts": 6}, max_pool_connections=16)
-    return botocore.session.get_session().create_client(service, config=config)
+    return connect(service)
