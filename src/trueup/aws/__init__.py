@@ -20,8 +20,8 @@ _making = Lock()
 def connect(service: str, *, attempts: int = 6, connections: int = 16, **more: Any) -> Any:
     """A client that finds its service by the standard environment; `more` is botocore's Config.
 
-    It is made when it is first used: each costs a tenth of a second of CPU, and a function that starts cold has
-    several that it rarely needs.
+    It is made when it is first used: each costs a tenth of a second of CPU, and a function that starts cold
+    has several that it rarely needs.
     """
     retries = {"mode": "standard", "total_max_attempts": attempts}
     return _Client(service, Config(retries=retries, max_pool_connections=connections, **more))

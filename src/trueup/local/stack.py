@@ -42,6 +42,7 @@ from trueup.local.postgres import postgres
 from trueup.local.serving import listen, url_of
 from trueup.local.stepfunctions import stepfunctions
 from trueup.local.targets import make_targets
+from trueup.local.turns import TakingTurns
 
 NAME = "trueup"
 CLUSTER = NAME
@@ -182,7 +183,7 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
                 listening=machines,
                 scale=options.scale,
                 timeouts=options.timeouts,
-                between=faults.between,
+                between=lambda calls: faults.between(TakingTurns(calls, f"{NAME}-")),
             )
         )
         faults.stand_between({"*": aws, "states": engine}, ecs)

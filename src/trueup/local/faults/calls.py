@@ -12,9 +12,6 @@ from trueup.local.faults.launches import subject_of
 from trueup.local.faults.model import AnswerLost, FunctionFailed
 from trueup.local.stepfunctions import Answer, Calls, ServiceFailure
 
-FUNCTIONS_AT_ONCE = 2
-"""The emulator keeps a process for each call of a function that goes on beside others."""
-
 # aws-facts section 2: how Lambda tells of a process that died, and of one that took too long.
 _LEFT = {
     "function-died": {
@@ -34,7 +31,6 @@ class FaultyCalls:
     def __init__(self, board: Board, calls: Calls) -> None:
         self._board = board
         self._calls = calls
-        self._room = asyncio.Semaphore(FUNCTIONS_AT_ONCE)
         self._going_on: set[asyncio.Task[Answer]] = set()
 
     async def call(self, service: str, action: str, parameters: Any) -> Answer:
@@ -58,19 +54,15 @@ class FaultyCalls:
             FunctionFailed, subject, function, lambda fault: fault.function in (None, function)
         )
         if picked is None:
-            return await self._in_room(action, parameters)
+            return await self._calls.call("lambda", action, parameters)
         fault = picked[0].fault
         if fault.when != "before":
-            going_on = asyncio.create_task(self._in_room(action, parameters))
+            going_on = asyncio.create_task(self._calls.call("lambda", action, parameters))
             self._going_on.add(going_on)
             going_on.add_done_callback(self._going_on.discard)
             if fault.when == "after":
                 await going_on
         return Answer({"FunctionError": "Unhandled", "Payload": json.dumps(_LEFT[fault.fault]).encode()})
-
-    async def _in_room(self, action: str, parameters: Any) -> Answer:
-        async with self._room:
-            return await self._calls.call("lambda", action, parameters)
 
 
 def _run(parameters: Mapping[str, Any]) -> str | None:
