@@ -279,10 +279,20 @@ def test_a_rule_hears_of_executions_that_were_aborted(sfn: Any, aws: str) -> Non
 
 
 HANDLER = """
+import os
+
+class Refused(Exception):
+    pass
+
+def refuse(why):
+    raise Refused(why)
+
 def handler(event, context):
     if "error" in event:
-        raise ValueError(event["error"])
-    return {"got": event}
+        refuse(event["error"])
+    if "die" in event:
+        os._exit(1)
+    return {"got": event["a"] // event.get("by", 1)}
 """
 
 
@@ -299,13 +309,26 @@ def test_functions_are_invoked_in_both_ways(sfn: Any, aws: str) -> None:
     )["FunctionArn"]
     by_arn = {"StartAt": "T", "States": {"T": {"Type": "Task", "Resource": function, "End": True}}}
     arn = create(sfn, "by-arn", by_arn)
-    assert {"got": {"a": 1}} == json.loads(finish(sfn, arn, {"a": 1})["output"])
+    assert {"got": 1} == json.loads(finish(sfn, arn, {"a": 1})["output"])
     failed = finish(sfn, arn, {"error": "no"})
-    # The error is what the payload calls it; MiniStack calls every exception Runtime.HandlerError.
+    # As Lambda's Python runtime writes it (recorded on AWS: error_handling/test_task_lambda.py).
     payload = json.loads(failed["cause"])
-    assert ("no", failed["error"]) == (payload["errorMessage"], payload["errorType"])
+    assert ("no", "Refused", "Refused") == (payload["errorMessage"], payload["errorType"], failed["error"])
+    assert ["errorMessage", "errorType", "requestId", "stackTrace"] == list(payload)
+    stack = payload["stackTrace"]
+    assert ["in handler", "in refuse"] == [frame.partition("\n")[0].rpartition(", ")[2] for frame in stack]
     invoke = create(sfn, "invoke", task("lambda:invoke", {"FunctionName": function, "Payload.$": "$"}))
-    assert {"got": {"a": 1}} == json.loads(finish(sfn, invoke, {"a": 1})["output"])["Payload"]
+    assert {"got": 1} == json.loads(finish(sfn, invoke, {"a": 1})["output"])["Payload"]
+    assert "Runtime.ExitError" == finish(sfn, invoke, {"die": True})["error"]
+    catcher = {"ErrorEquals": ["ZeroDivisionError"], "Next": "Caught", "ResultPath": None}
+    by_class = {
+        "StartAt": "T",
+        "States": {
+            "T": {"Type": "Task", "Resource": function, "Catch": [catcher], "End": True},
+            "Caught": {"Type": "Succeed"},
+        },
+    }
+    assert "SUCCEEDED" == finish(sfn, create(sfn, "by-class", by_class), {"a": 1, "by": 0})["status"]
 
 
 def test_a_mock_case_is_asked_for_behind_the_arn(sfn: Any) -> None:

@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.handlers import set_list_objects_encoding_type_url
 
 from trueup.local.aws import proxies_to
-from trueup.local.stepfunctions.integrations import shapes
+from trueup.local.stepfunctions.integrations import function_errors, shapes
 from trueup.local.stepfunctions.integrations.port import Answer, ServiceFailure
 from trueup.local.stepfunctions.values import Json
 
@@ -60,6 +60,8 @@ class BotoCalls:
     def _call(self, service: str, action: str, parameters: Json) -> Answer:
         operation = shapes.operation(service, action)
         arguments = shapes.to_api(operation.input_shape, parameters)
+        if invokes := (service, operation.name) == ("lambda", "Invoke"):
+            arguments = function_errors.TAIL | arguments
         try:
             raw = getattr(self._client(service), xform_name(operation.name))(**arguments)
         except ClientError as error:
@@ -70,6 +72,8 @@ class BotoCalls:
         if "Payload" in raw:
             raw["Payload"] = shapes.read_bytes(raw["Payload"])
         status, request_id = about.get("HTTPStatusCode", 200), about.get("RequestId", "")
+        if invokes:
+            _name_failure(raw, request_id, keep_log=parameters.get("LogType") == "Tail")
         return Answer(raw, about.get("HTTPHeaders", {}), request_id, status)
 
     def _client(self, service: str) -> Any:
@@ -121,6 +125,13 @@ class BotoCalls:
                 "or --aws to call AWS",
                 status=0,
             )
+
+
+def _name_failure(answer: dict[str, Any], request_id: str, *, keep_log: bool) -> None:
+    """Name the class that a function raised, and leave out the log that only this asked for."""
+    log = answer.get("LogResult") if keep_log else answer.pop("LogResult", None)
+    if answer.get("FunctionError"):
+        answer["Payload"] = function_errors.named(answer["Payload"], log or "", request_id)
 
 
 def _refused(error: ClientError) -> ServiceFailure:
