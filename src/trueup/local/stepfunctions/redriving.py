@@ -30,13 +30,14 @@ def redrive_status(execution: Execution) -> tuple[str, str | None]:
 
 
 def _reason(execution: Execution) -> str | None:
+    """AWS's reasons, word by word ([botocore] DescribeExecutionOutput.redriveStatusReason)."""
     now = execution.clock.now()
-    if execution.status not in REDRIVABLE:
-        return f"Execution is {execution.status} and cannot be redriven"
+    if execution.told_status not in REDRIVABLE:
+        return f"Execution is {execution.told_status} and cannot be redriven"
     if execution.history.last >= MAX_EVENTS - 1:
-        return f"Execution has {execution.history.last} events and cannot be redriven"
+        return "Execution history event limit exceeded"
     if now - (execution.stopped_at or now) > PERIOD:
-        return "Execution ended more than 14 days ago and cannot be redriven"
+        return "Execution redrivable period exceeded"
     if now - execution.started_at > LONGEST:
-        return "Execution started more than a year ago and cannot be redriven"
+        return "Execution has exceeded the max execution time"
     return None

@@ -8,7 +8,7 @@ from trueup.local.stepfunctions.api.requests import Body, answer_page, page, req
 from trueup.local.stepfunctions.engine import Engine
 from trueup.local.stepfunctions.errors import TIMEOUT, ApiError
 from trueup.local.stepfunctions.redriving import redrive_status
-from trueup.local.stepfunctions.running.execution import TIMED_OUT, Execution
+from trueup.local.stepfunctions.running.execution import PENDING_REDRIVE, TIMED_OUT, Execution
 from trueup.local.stepfunctions.values import MAX_DATA, Document, Json, from_text, too_large
 
 _INCLUDED = {"included": True}
@@ -88,7 +88,7 @@ def _summary(execution: Execution) -> dict[str, Json]:
         "executionArn": execution.arn,
         "stateMachineArn": execution.origin.machine_arn,
         "name": execution.name,
-        "status": execution.status,
+        "status": execution.told_status,
         "startDate": execution.started_at,
         "redriveCount": execution.redrive_count,
     }
@@ -107,6 +107,8 @@ def list_all(engine: Engine, body: Body) -> Json:
     """ListExecutions: of a machine or of a Map Run, newest first."""
     if (body.get("stateMachineArn") is None) is (body.get("mapRunArn") is None):
         raise ApiError("ValidationException", "Either stateMachineArn or mapRunArn has to be given")
+    if body.get("statusFilter") == PENDING_REDRIVE and body.get("mapRunArn") is None:
+        raise ApiError("ValidationException", f"The status filter {PENDING_REDRIVE} needs a mapRunArn")
     found = _of_map_run(engine, body) if body.get("mapRunArn") else _of_machine(engine, body)
     chosen = [listed for listed in found if _wanted(body, listed[0])]
     executions, token = page(body, chosen)
@@ -116,7 +118,7 @@ def list_all(engine: Engine, body: Body) -> Json:
 def _wanted(body: Body, execution: Execution) -> bool:
     redriven = {None: None, "REDRIVEN": True, "NOT_REDRIVEN": False}[body.get("redriveFilter")]
     fits = redriven is None or redriven is (execution.redrive_count > 0)
-    return fits and body.get("statusFilter") in (None, execution.status)
+    return fits and body.get("statusFilter") in (None, execution.told_status)
 
 
 _Listed = tuple[Execution, dict[str, Json]]

@@ -42,7 +42,7 @@ def named(payload: bytes, log: str, request_id: str) -> bytes:
     if stack and stack[0].partition("\n")[0].endswith(_OWN_FRAME):
         del stack[0]
     failure = {"errorMessage": message, "errorType": name, "requestId": request_id, "stackTrace": stack}
-    # With blanks, as json.dumps has them: that is how a cause shows it (recorded: test_no_such_function_catch).
+    # With blanks, as json.dumps has them: so a cause shows it (recorded: test_no_such_function_catch).
     return _spaced(failure).encode()
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RUNNING, SUCCEEDED, FAILED, TIMED_OUT, ABORTED = "RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"
+PENDING_REDRIVE = "PENDING_REDRIVE"
 REDRIVABLE = (FAILED, TIMED_OUT, ABORTED)
 EXPRESS_SECONDS = 300
 """How long an Express execution may last (aws-facts section 1.1)."""
@@ -107,6 +108,8 @@ class Execution:
         self.redriven_at: float | None = None
         self.redrive_tokens: deque[str] = deque(maxlen=10)
         self.history = History(services.clock.now)
+        self.waits_for_redrive = False
+        """Whether its Map Run has been redriven, and has not come to it yet."""
         self.map_runs: list[MapRun] = []
         self.doomed = False
         """Whether it ends at its next transition: its machine is being deleted."""
@@ -147,6 +150,11 @@ class Execution:
         self.services.spawn(_finish(work))
 
     @property
+    def told_status(self) -> str:
+        """Its status as the API tells it ([dg:redrive-map-run])."""
+        return PENDING_REDRIVE if self.waits_for_redrive else self.status
+
+    @property
     def context(self) -> dict[str, Json]:
         """`$$.Execution`."""
         context = {
@@ -177,6 +185,7 @@ class Execution:
     def resume(self) -> None:
         """Begin again at the state that did not succeed (RedriveExecution)."""
         standing = self._strand.standing
+        self.waits_for_redrive = False
         self.status, self.error, self.cause, self.stopped_at = RUNNING, None, None, None
         self.redrive_count += 1
         self.redriven_at = self.clock.now()

@@ -10,10 +10,12 @@ from functools import partial
 from trueup.local.stepfunctions.errors import StateError
 from trueup.local.stepfunctions.model import Map
 from trueup.local.stepfunctions.parsing.maps import MAX_CONCURRENCY
+from trueup.local.stepfunctions.redriving import redrive_status
 from trueup.local.stepfunctions.running.batches import ChildInput
 from trueup.local.stepfunctions.running.execution import (
     ABORTED,
     FAILED,
+    PENDING_REDRIVE,
     REDRIVABLE,
     RUNNING,
     SUCCEEDED,
@@ -66,13 +68,25 @@ class MapRun:
         """Children, or their items, by status in lower camel case; `pending` are those not yet started."""
         found: Counter[str] = Counter()
         for given, child in zip(self.inputs, self.children, strict=True):
-            found[child.status if child else "PENDING"] += given.items if items else 1
+            found[child.told_status if child else "PENDING"] += given.items if items else 1
         names = {"PENDING": "pending", TIMED_OUT: "timedOut"}
         statuses = ("PENDING", RUNNING, SUCCEEDED, FAILED, TIMED_OUT, ABORTED)
         counts = {names.get(status, status.lower()): found[status] for status in statuses}
         written = self.results_written if not items else self.total_items * bool(self.results_written)
-        rest = {"resultsWritten": written, "failuresNotRedrivable": 0, "pendingRedrive": 0}
+        rest = {
+            "resultsWritten": written,
+            "failuresNotRedrivable": self._lost(items=items),
+            "pendingRedrive": found[PENDING_REDRIVE],
+        }
         return {**counts, "total": sum(found.values()), **rest}
+
+    def _lost(self, *, items: bool) -> int:
+        """What did not succeed and cannot be redriven any more."""
+        return sum(
+            given.items if items else 1
+            for given, child in zip(self.inputs, self.children, strict=True)
+            if child and child.told_status in REDRIVABLE and redrive_status(child)[0] == "NOT_REDRIVABLE"
+        )
 
     def update(self, max_concurrency: int | None, percentage: float | None, count: int | None) -> None:
         """Change the limits of the run while it runs (UpdateMapRun)."""
@@ -102,8 +116,11 @@ class MapRun:
         self._next = [
             index
             for index in range(len(self.children) - 1, -1, -1)
-            if (child := self.children[index]) is None or child.status in REDRIVABLE
+            if (child := self.children[index]) is None or redrive_status(child)[0] != "NOT_REDRIVABLE"
         ]
+        for index in self._next:
+            if (child := self.children[index]) is not None:
+                child.waits_for_redrive = True
 
     async def run(self) -> None:
         """Run all children to their end. Raises StateError when more fail than are tolerated."""
@@ -188,5 +205,6 @@ class MapRun:
     def _finish(self, status: str) -> None:
         self.status, self.stopped_at = status, self.parent.clock.now()
         for child in self.children:
-            if child is not None and child.status == RUNNING:
+            if child is not None:
+                child.waits_for_redrive = False
                 child.stop()
