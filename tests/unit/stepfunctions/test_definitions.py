@@ -73,7 +73,9 @@ def distributed(name: str, **config: str) -> dict[str, Any]:
          "\"false\" recognized at /States/A/Parameters",
          machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::dynamodb:putItem",
                         "Parameters": {"TableName": "t", "Item": {"on": {"BOOL": "$.on"}}}}))),
-        ("aws-sdk:dynamodb:noSuchThing' is not implemented",
+        ("The resource provided arn:aws:states:::aws-sdk:dynamodb:noSuchThing is not recognized. The value "
+         "is not a valid resource ARN, or the resource is not available in this region. "
+         "at /States/A/Resource",
          machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:dynamodb:noSuchThing"}))),
         ("States.ALL has to stand alone",
          machine(("A", {**TASK, "Retry": [{"ErrorEquals": ["States.ALL", "X"]}]}))),
@@ -88,12 +90,20 @@ def distributed(name: str, **config: str) -> dict[str, Any]:
              "ItemProcessor": distributed("B")}))),
         ("State 'A' (Pass): QueryLanguage 'JSONata' is not implemented; supported are JSONPath",
          machine(("A", passing(QueryLanguage="JSONata")))),
-        ("Resource 'arn:aws:states:::lambda:invoke.sync' is not implemented; supported are",
+        ("The resource provided arn:aws:states:::lambda:invoke.sync is not recognized.",
          machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke.sync"}))),
-        ("States.Uuid is not an intrinsic function; known are States.",
-         machine(("A", passing(Parameters={"id.$": "States.Uuid()"})))),
-        ("at /States/A/Parameters/id.$",
-         machine(("A", passing(Parameters={"id.$": "States.Uuid()"})))),
+        # aws-cloudformation/cfn-lint#4085, #4078 and #4076
+        ("SCHEMA_VALIDATION_FAILED: The value for the field 'id.$' must be a valid JSONPath or a valid "
+         "intrinsic function call at /States/A/Assign",
+         machine(("A", passing(Assign={"id.$": "States.Uuid()"})))),
+        ("must be a valid JSONPath or a valid intrinsic function call at /States/A/Parameters/deep",
+         machine(("A", passing(Parameters={"deep": {"id.$": "text"}})))),
+        ("SCHEMA_VALIDATION_FAILED: Value must be a valid JSONPath. at /States/A/OutputPath",
+         machine(("A", passing(OutputPath="Test")))),
+        ("SCHEMA_VALIDATION_FAILED: Value is not a Reference Path: Reference path didn't start with '$' at "
+         "/States/C/Choices/0/Variable",
+         machine(("C", {"Type": "Choice", "Choices": [
+             {"Variable": "Test", "StringMatches": "T", "Next": "B"}], "Default": "B"}), ("B", passing()))),
         ("DUPLICATE_STATE_NAME: Duplicate State name: A at /States/M/ItemProcessor/States/A",
          machine(("A", passing()), ("M", {"Type": "Map", "ItemProcessor": machine(("A", passing()))}))),
         ("Duplicate State name: B at /States/P/Branches/1/States/B",
@@ -107,13 +117,16 @@ def distributed(name: str, **config: str) -> dict[str, Any]:
         *(("A label has 1 to 40 characters, of those that names may have at /States/A/Label",
            machine(("A", {"Type": "Map", "Label": label, "ItemProcessor": distributed("B")})))
           for label in ("", "a/b", "a b", "l" * 41)),
-        ("Value is not a Reference Path, which names one node at /States/A/ItemsPath",
+        ("Value is not a Reference Path: it has to name one node at /States/A/ItemsPath",
          machine(("A", {"Type": "Map", "ItemsPath": "$.x[*].y",
                         "ItemProcessor": machine(("B", passing()))}))),
-        ("'x' is given beside 'x.$' at /States/A/Parameters/deep/x.$",
+        ("'x' is given beside 'x.$' at /States/A/Parameters/deep",
          machine(("A", passing(Parameters={"deep": {"x": 1, "x.$": "$.x"}})))),
-        ("aws-sdk:s3:ListBuckets' is not implemented",
-         machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:s3:ListBuckets"}))),
+        # [dg:supported-services-awssdk]: names are the Java SDK's, actions are in camel case.
+        *((f"The resource provided arn:aws:states:::aws-sdk:{name} is not recognized",
+           machine(("A", {"Type": "Task", "Resource": f"arn:aws:states:::aws-sdk:{name}"})))
+          for name in ("s3:ListBuckets", "S3:listBuckets", "stepfunctions:listActivities",
+                       "logs:describeLogGroups", "events:listRules", "s3:listBuckets.sync")),
         ("Field 'ToleratedFailureCount' is not supported",
          machine(("A", {"Type": "Map", "ToleratedFailureCount": 1,
                         "ItemProcessor": machine(("B", passing()))}))),

@@ -125,6 +125,7 @@ REFUSALS: dict[str, Callable[[World], Any]] = {
     "fields of JSONata": creating({**TASK, "Arguments": {}, "Resource": "arn:aws:states:::lambda:invoke"}),
     "any other field": creating(passing(Speed=1)),
     "other integrations": creating({**TASK, "Resource": "arn:aws:states:::batch:submitJob.sync"}),
+    "what AWS does not know either": creating({**TASK, "Resource": "arn:aws:states:::lambda:invoke.sync"}),
     "other formats of items": creating(reader("s3:getObject", InputType="PARQUET")),
     "other readers": creating(reader("dynamodb:scan")),
     "keys of one's own": creating(passing(), encryptionConfiguration=CUSTOMER),

@@ -78,7 +78,7 @@ def _split_root(text: str) -> tuple[str, str]:
     if text.startswith("$$"):
         return "$$", text[2:]
     if not text.startswith("$"):
-        raise ValueError("a path starts with $")
+        raise ValueError("Reference path didn't start with '$'")
     end = 1
     while end < len(text) and (text[end].isalnum() or text[end] == "_"):
         end += 1

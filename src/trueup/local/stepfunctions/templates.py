@@ -26,7 +26,8 @@ class Template:
 
 
 class TemplateError(ValueError):
-    """A field of a template cannot be read. `location` is its JSON pointer within the template."""
+    """A field of a template cannot be read. `location` points to the object that it is in, within the
+    template: so AWS places it (aws-cloudformation/cfn-lint#4085)."""
 
     def __init__(self, message: str, location: str) -> None:
         super().__init__(message)
@@ -64,7 +65,7 @@ def _object(source: dict[str, Json], location: str) -> Render:
     for key, value in source.items():
         if key.endswith(".$"):
             if key[:-2] in source:
-                raise TemplateError(f"'{key[:-2]}' is given beside '{key}'", f"{location}/{key}")
+                raise TemplateError(f"'{key[:-2]}' is given beside '{key}'", location)
             members.append((key[:-2], _expression(key, value, location)))
         else:
             members.append((key, _compile(value, f"{location}/{key}")))
@@ -80,13 +81,13 @@ def has_expressions(source: Json) -> bool:
 
 def _expression(key: str, value: Json, location: str) -> Render:
     if not isinstance(value, str):
-        raise TemplateError(_WANTED.format(key=key), f"{location}/{key}")
+        raise TemplateError(_WANTED.format(key=key), location)
     try:
         if is_call(value):
             return parse_call(value).evaluate
         path = parse_path(value)
     except ValueError as error:
-        raise TemplateError(f"{_WANTED.format(key=key)} ({error})", f"{location}/{key}") from error
+        raise TemplateError(_WANTED.format(key=key), location) from error
     return lambda scope: _read(path, scope, key)
 
 

@@ -23,32 +23,8 @@ Shape = Any
 
 _INITIALS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]+")
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+")
-_RENAMED = {
-    "applicationdiscovery": "discovery",
-    "cloudwatchevents": "events",
-    "cloudwatchlogs": "logs",
-    "cognitoidentityprovider": "cognito-idp",
-    "costandusagereport": "cur",
-    "costexplorer": "ce",
-    "databasemigration": "dms",
-    "directory": "ds",
-    "elasticloadbalancing": "elb",
-    "elasticloadbalancingv2": "elbv2",
-    "elasticsearch": "es",
-    "eventbridge": "events",
-    "iotdataplane": "iot-data",
-    "iotjobsdataplane": "iot-jobs-data",
-    "lexmodelbuilding": "lex-models",
-    "lexmodelsv2": "lexv2-models",
-    "lexruntimev2": "lexv2-runtime",
-    "marketplacemetering": "meteringmarketplace",
-    "migrationhub": "mgh",
-    "pinpointsmsvoice": "sms-voice",
-    "serverlessapplicationrepository": "serverlessrepo",
-    "sfn": "stepfunctions",
-    "simpledb": "sdb",
-}
-"""Names in `aws-sdk:<name>`, those of the Java SDK, that are not botocore's without its hyphens."""
+_SUFFIX = "Service"
+"""Left out at the end of a service's id: Config Service is `config`."""
 
 
 @cache
@@ -65,17 +41,50 @@ def _model(service: str) -> Any:
 
 
 def boto_name(sdk_name: str) -> str:
-    """botocore's name of what `aws-sdk:<name>` says. Raises KeyError where there is no such service."""
-    name = sdk_name.lower()
-    found = _RENAMED.get(name) or _services().get(name, name)
-    _model(found)
-    return found
+    """botocore's name of what `aws-sdk:<name>` says. Raises KeyError where there is no such service.
+
+    The names are those of the Java SDK ([dg:supported-services-awssdk]): `sfn`, `cloudwatchlogs`,
+    `eventbridge`; what the command line calls a service is no other name of it.
+    """
+    for name in _candidates(sdk_name):
+        if sdk_prefix(name).lower() == sdk_name:
+            return name
+    raise KeyError(sdk_name)
 
 
-@cache
-def _services() -> Mapping[str, str]:
-    """botocore's services by their names without hyphens."""
-    return {name.replace("-", ""): name for name in _session().get_available_services()}
+def _candidates(sdk_name: str) -> Iterator[str]:
+    """Services to look at, the likely one first: reading the models of all takes seconds."""
+    if sdk_name in _OTHER_NAMES:
+        yield _OTHER_NAMES[sdk_name]
+    yield from (name for name in _session().get_available_services() if name.replace("-", "") == sdk_name)
+
+
+_OTHER_NAMES = {
+    "applicationdiscovery": "discovery",
+    "cloudwatchlogs": "logs",
+    "cognitoidentityprovider": "cognito-idp",
+    "costandusagereport": "cur",
+    "costexplorer": "ce",
+    "databasemigration": "dms",
+    "directory": "ds",
+    "directoryservicedata": "ds-data",
+    "elasticloadbalancing": "elb",
+    "elasticloadbalancingv2": "elbv2",
+    "elasticsearch": "es",
+    "eventbridge": "events",
+    "iotdataplane": "iot-data",
+    "iotjobsdataplane": "iot-jobs-data",
+    "lexmodelbuilding": "lex-models",
+    "lexmodelsv2": "lexv2-models",
+    "lexruntimev2": "lexv2-runtime",
+    "marketplacemetering": "meteringmarketplace",
+    "migrationhub": "mgh",
+    "pinpointsmsvoice": "sms-voice",
+    "serverlessapplicationrepository": "serverlessrepo",
+    "sfn": "stepfunctions",
+    "simpledb": "sdb",
+}
+"""What botocore calls services whose ids say something else."""
 
 
 def sdk_prefix(service: str) -> str:
@@ -83,7 +92,8 @@ def sdk_prefix(service: str) -> str:
 
     Recorded on AWS: test_dynamodb_put_item_no_such_table, test_sfn_send_task_outcome_with_no_such_token.
     """
-    return "".join(word.capitalize() for word in _WORD.findall(str(_model(service).service_id)))
+    name = "".join(word.capitalize() for word in _WORD.findall(str(_model(service).service_id)))
+    return name.removesuffix(_SUFFIX)
 
 
 @cache

@@ -14,6 +14,10 @@ from trueup.local.stepfunctions.values import Json, is_integer, is_number
 SCHEMA = "SCHEMA_VALIDATION_FAILED"
 UNSUPPORTED = "NOT_IMPLEMENTED"
 
+_NOT_A_PATH = "Value must be a valid JSONPath."
+_NOT_A_REFERENCE = "Value is not a Reference Path: {reason}"
+"""AWS's own words (aws-cloudformation/cfn-lint#4078, #4076)."""
+
 T = TypeVar("T")
 
 
@@ -94,24 +98,26 @@ class Fields:
         return value or []
 
     def path(self, field: str) -> Path | None:
-        """A path."""
-        return self._parsed(field, parse_path)
+        """A path that a field takes where AWS speaks of reference paths."""
+        return self._parsed(field, parse_path, _NOT_A_REFERENCE)
 
     def selector(self, field: str, default: Path) -> Path | None:
         """InputPath or OutputPath: a path, or null for None."""
         if self.has(field) and self.raw[field] is None:
             return None
-        return self.path(field) or default
+        return self._parsed(field, parse_path, _NOT_A_PATH) or default
 
     def reference(self, field: str) -> tuple[str | int, ...] | None:
         """ResultPath: a reference path; null for None; all of it when not given."""
         if self.has(field) and self.raw[field] is None:
             return None
-        return self._parsed(field, parse_reference) or ()
+        return self._parsed(field, parse_reference, _NOT_A_REFERENCE) or ()
 
     def expression(self, field: str) -> Path | Call | None:
         """A path or an intrinsic function (ErrorPath, CausePath)."""
-        return self._parsed(field, lambda text: parse_call(text) if is_call(text) else parse_path(text))
+        return self._parsed(
+            field, lambda text: parse_call(text) if is_call(text) else parse_path(text), _NOT_A_PATH
+        )
 
     def template(self, field: str) -> Template | None:
         """A payload template."""
@@ -167,12 +173,12 @@ class Fields:
         self.problem(SCHEMA, f"Value has to be between {least} and {most}", field)
         return False
 
-    def _parsed(self, field: str, parse: Callable[[str], T]) -> T | None:
+    def _parsed(self, field: str, parse: Callable[[str], T], refusal: str) -> T | None:
         text = self.text(field)
         if text is None:
             return None
         try:
             return parse(text)
         except ValueError as error:
-            self.problem(SCHEMA, f"Value is not a valid JSONPath ({error})", field)
+            self.problem(SCHEMA, refusal.format(reason=error), field)
             return None

@@ -60,7 +60,7 @@ def _items_path(fields: Fields) -> Path:
     path = fields.path("ItemsPath") or WHOLE
     if path.query.keys() is None:
         # [dg:input-output-itemspath]
-        fields.problem(SCHEMA, "Value is not a Reference Path, which names one node", "ItemsPath")
+        fields.problem(SCHEMA, "Value is not a Reference Path: it has to name one node", "ItemsPath")
     return path
 
 

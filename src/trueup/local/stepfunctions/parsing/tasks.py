@@ -19,6 +19,25 @@ from trueup.local.stepfunctions.values import Json
 _FUNCTION = re.compile(r"arn:aws[\w-]*:lambda:[\w-]*:\d*:function:.+")
 _ACTIVITY = re.compile(r"arn:aws[\w-]*:states:[\w-]+:\d+:activity:.+")
 _SERVICE = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:([a-z0-9-]+):([A-Za-z0-9]+)((?:[.:].*)?)")
+_OTHERS = frozenset(
+    {
+        "apigateway",
+        "athena",
+        "batch",
+        "bedrock",
+        "codebuild",
+        "databrew",
+        "eks",
+        "elasticmapreduce",
+        "emr-containers",
+        "emr-serverless",
+        "glue",
+        "http",
+        "mediaconvert",
+        "sagemaker",
+    }
+)
+"""Optimized integrations that AWS has and this does not ([dg:connect-supported-services])."""
 _NONE = Resource("", "", "", "", "")
 _KNOWN_PATTERNS = {"": "", ".sync": "sync", ".sync:2": "sync:2", ".waitForTaskToken": "waitForTaskToken"}
 
@@ -47,14 +66,14 @@ def _resource(fields: Fields, arn: str) -> Resource:
     if _ACTIVITY.fullmatch(arn):
         return Resource(arn, "", "activity", "", "")
     if found is None:
-        return _refuse(fields, arn)
+        return _unknown(fields, arn)
     if found[1] == "aws-sdk":
         return _sdk(fields, arn, found[2], found[3])
-    if (found[1], found[2]) not in PATTERNS or found[3] not in _KNOWN_PATTERNS:
+    if found[1] in _OTHERS:
         return _refuse(fields, arn)
-    pattern = _KNOWN_PATTERNS[found[3]]
-    if pattern not in PATTERNS[found[1], found[2]]:
-        return _refuse(fields, arn)
+    pattern = _KNOWN_PATTERNS.get(found[3])
+    if pattern is None or pattern not in PATTERNS.get((found[1], found[2]), ()):
+        return _unknown(fields, arn)
     return Resource(arn, found[1], found[1], found[2], pattern)
 
 
@@ -63,8 +82,19 @@ def _sdk(fields: Fields, arn: str, service: str, rest: str) -> Resource:
     # Actions are in camel case, as in `listBuckets` ([dg:supported-services-awssdk]).
     known = action[:1].islower() and has_operation(service, action)
     if suffix not in ("", "waitForTaskToken") or not known:
-        return _refuse(fields, arn)
+        return _unknown(fields, arn)
     return Resource(arn, f"aws-sdk:{service}", service, action, suffix)
+
+
+def _unknown(fields: Fields, arn: str) -> Resource:
+    """AWS does not know it either, and says so."""
+    fields.problem(
+        SCHEMA,
+        f"The resource provided {arn} is not recognized. The value is not a valid resource ARN, or the "
+        "resource is not available in this region.",
+        "Resource",
+    )
+    return _NONE
 
 
 def _refuse(fields: Fields, arn: str) -> Resource:
