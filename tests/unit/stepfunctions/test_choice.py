@@ -27,6 +27,10 @@ def choose(rule: dict[str, object], value: object, **more: object) -> str:
         ("yes", "StringLessThan", "b", "a"),
         ("no", "StringGreaterThan", "b", "b"),
         ("yes", "StringGreaterThanEquals", "b", "b"),
+        # By UTF-16 code units, as Java compares: U+10000 is D800 DC00 there, before U+FFFD.
+        ("yes", "StringLessThan", "\ufffd", "\U00010000"),
+        ("no", "StringGreaterThan", "\ufffd", "\U00010000"),
+        ("yes", "StringEquals", "\U00010000", "\U00010000"),
         ("yes", "NumericEquals", 0, 0.0),
         ("no", "NumericEquals", 1, True),
         ("yes", "NumericLessThanEquals", 3, 3),

@@ -102,7 +102,15 @@ def test_fractions_are_rounded_to_the_nearest_whole_number(expected: int, text: 
 
 @pytest.mark.parametrize(
     "text",
-    ["States.Nope()", "States.UUID(1)", "States.Array(1", 'States.Array("double")', "States.Array(1) x"],
+    [
+        r"States.Format('a\d{}', 1)",
+        r"States.Format('a\\\d{}', 1)",
+        "States.Nope()",
+        "States.UUID(1)",
+        "States.Array(1",
+        'States.Array("double")',
+        "States.Array(1) x",
+    ],
 )
 def test_what_cannot_be_read_is_refused_when_the_machine_is_created(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):

@@ -32,7 +32,8 @@ class Kind:
 
 
 def _text(value: Json) -> Json:
-    return value if isinstance(value, str) else None
+    """What texts are ordered by: UTF-16 code units, as Java's are."""
+    return value.encode("utf-16-be") if isinstance(value, str) else None
 
 
 def _number(value: Json) -> Json:

@@ -18,6 +18,8 @@ from trueup.local.stepfunctions.values import Json, finite, to_text
 
 _NAME = re.compile(r"\s*(States\.\w+)\s*\(")
 _STRING = re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_OPEN_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[^'{}\\]")
+"""A backslash that escapes nothing ([dg:intrinsic-functions], reserved characters)."""
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _PATH = re.compile(
     r"\$(?:[^\[\](),\s]|\[(?:'[^']*'|\"[^\"]*\"|\?\((?:[^()]|\([^()]*\))*\)|[^\]'\"?])*\]|\(\))*"
@@ -127,6 +129,8 @@ def _argument(text: str, position: int, depth: int) -> tuple[Argument, int]:
 def _literal(text: str, position: int) -> tuple[Json, int]:
     string = _STRING.match(text, position)
     if string is not None:
+        if _OPEN_ESCAPE.search(string[1]):
+            raise ValueError(f"{string[0]}: a backslash stands before ', {{, }} and \\ alone")
         return Literal(string[1]), string.end()
     number = _NUMBER.match(text, position)
     if number is not None:
