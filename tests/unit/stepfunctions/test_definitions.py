@@ -122,6 +122,24 @@ def distributed(name: str, **config: str) -> dict[str, Any]:
                         "ItemProcessor": machine(("B", passing()))}))),
         ("'x' is given beside 'x.$' at /States/A/Parameters/deep",
          machine(("A", passing(Parameters={"deep": {"x": 1, "x.$": "$.x"}})))),
+        # The words of Jackson, which reads a Task's parameters for the Java SDK (aws/aws-cdk#31448).
+        *((f"SCHEMA_VALIDATION_FAILED: {said} at /States/A/Parameters",
+           machine(("A", {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:dynamodb:query",
+                          "Parameters": {"TableName": "t", **given}})))
+          for said, given in (
+              ("Cannot deserialize value of type `java.lang.Integer` from String \"few\": not a valid "
+               "`java.lang.Integer` value", {"Limit": "few"}),
+              ("Cannot deserialize value of type `java.lang.Integer` from Array value (token "
+               "`JsonToken.START_ARRAY`)", {"Limit": [1]}),
+              ("Cannot deserialize value of type `java.util.ArrayList<java.lang.String>` from Boolean value "
+               "(token `JsonToken.VALUE_TRUE`)", {"AttributesToGet": True}),
+              ("Cannot construct instance of `software.amazon.awssdk.services.dynamodb.model.AttributeValue"
+               "$BuilderImpl` (although at least one Creator exists): no String-argument "
+               "constructor/factory method to deserialize from String value ('x')",
+               {"ExpressionAttributeValues": {":v": "x", ":later.$": "$.x"}}),
+              ('The field "Sx" is not supported by Step Functions',
+               {"ExpressionAttributeValues": {":v": {"Sx": "x", "S.$": "$.x"}}}),
+          )),
         # [dg:supported-services-awssdk]: names are the Java SDK's, actions are in camel case.
         *((f"The resource provided arn:aws:states:::aws-sdk:{name} is not recognized",
            machine(("A", {"Type": "Task", "Resource": f"arn:aws:states:::aws-sdk:{name}"})))

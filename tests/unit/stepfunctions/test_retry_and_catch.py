@@ -136,17 +136,20 @@ def test_attempts_of_none_never_retry() -> None:
     assert 1 == len(services.calls)
 
 
+COUNT = "States.Format('{}', $$.State.RetryCount)"
+
+
 def test_retries_count_from_nothing_at_each_visit_and_show_in_the_context() -> None:
     seen: list[Any] = []
 
     def answer(parameters: Any) -> Any:
-        seen.append(parameters["Key"]["n"])
+        seen.append(int(parameters["Key"]["n"]["N"]))
         return failing_once(parameters) if len(seen) % 2 else {}
 
     failing_once = refuse("ResourceNotFoundException")
     task = {
         **PUT,
-        "Parameters": {"TableName": "t", "Key": {"n.$": "$$.State.RetryCount"}},
+        "Parameters": {"TableName": "t", "Key": {"n": {"N.$": COUNT}}},
         "Retry": [{"ErrorEquals": ["States.ALL"], "MaxAttempts": 1}],
     }
     ran = execute(machine(("A", task), ("B", task)), services=Services(dynamodb_getItem=answer))

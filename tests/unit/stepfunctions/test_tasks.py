@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from trueup.local.stepfunctions.errors import ApiError
+from trueup.local.stepfunctions.integrations import shapes
 
 from .harness import Ran, Services, World, execute, machine, play, ran, refuse
 
@@ -341,3 +342,19 @@ def test_a_string_that_is_none_does_not_start_a_task() -> None:
     ran = execute(optimized("sqs:sendMessage", parameters), {"size": 3})
     assert "States.Runtime" == ran.error
     assert str(ran.cause).endswith("[The value for the field 'StringValue' must be a STRING]")
+
+
+def test_values_of_other_types_do_not_start_a_task() -> None:
+    # The words of Jackson, which reads a Task's parameters for the Java SDK (aws/aws-cdk#31448).
+    ran = execute(task("arn:aws:states:::aws-sdk:dynamodb:scan"), {"TableName": "t", "Limit": "few"})
+    assert "States.Runtime" == ran.error
+    assert str(ran.cause).endswith(
+        "could not be used to start the Task: [Cannot deserialize value of type `java.lang.Integer` from "
+        'String "few": not a valid `java.lang.Integer` value]'
+    )
+
+
+def test_numbers_and_booleans_may_be_given_as_text() -> None:
+    shape = shapes.operation("dynamodb", "scan").input_shape
+    given = {"TableName": "t", "Limit": "5", "ConsistentRead": "true"}
+    assert {"TableName": "t", "Limit": 5, "ConsistentRead": True} == shapes.to_api(shape, given)

@@ -91,6 +91,8 @@ class BotoCalls:
             retries={"total_max_attempts": 1},
             max_pool_connections=self._threads,
             inject_host_prefix=False,
+            # What no machine can say has been refused; the rest is the service's to refuse, in its own words.
+            parameter_validation=False,
             s3={"addressing_style": "path"},
         )
         endpoint = self._endpoints.get(service, self._endpoints.get("*"))

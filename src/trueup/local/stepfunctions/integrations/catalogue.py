@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trueup.local.stepfunctions.integrations import shapes
+from trueup.local.stepfunctions.integrations.deserializing import Reader
 from trueup.local.stepfunctions.model import Resource
 from trueup.local.stepfunctions.values import Json
 
@@ -79,28 +80,30 @@ JSON_TEXT = frozenset({("sqs", "MessageBody"), ("sns", "Message"), ("events", "D
 
 
 def mistyped_parameters(resource: Resource, parameters: Json) -> list[str]:
-    """Which strings of a call are none, in AWS's words (ASFHyP3/hyp3#2585).
+    """Which values of a call have other types than they need, in AWS's words.
 
-    Of `aws-sdk:` calls everything is written as text (recorded on AWS: test_s3_put_object).
+    Optimized integrations take no other value for a string (ASFHyP3/hyp3#2585); of `aws-sdk:` calls
+    everything is written as text (recorded on AWS: test_s3_put_object).
     """
-    if resource.is_sdk:
-        return []
     shape = shapes.operation(find_service(resource).boto, resource.action).input_shape
-    return [
+    texts = [
         f"The value for the field '{name}' must be a STRING"
         for name, kind, value in shapes.leaves(shape, parameters)
         if kind == "string" and not isinstance(value, str) and (resource.service, name) not in JSON_TEXT
     ]
+    return [*([] if resource.is_sdk else texts), *unreadable_parameters(resource, parameters)]
 
 
 def unreadable_parameters(resource: Resource, parameters: Json) -> list[str]:
-    """Which booleans of a definition's Parameters are none, in AWS's words (aws/aws-cdk#31448)."""
-    shape = shapes.operation(find_service(resource).boto, resource.action).input_shape
+    """Which values of a definition's Parameters, or of a call, no request can be made of, in AWS's words."""
+    service = find_service(resource)
+    shape = shapes.operation(service.boto, resource.action).input_shape
+    reader, known = Reader(shapes.sdk_prefix(service.boto).lower()), shapes.members(shape) if shape else {}
     return [
-        f'Cannot deserialize value of type `java.lang.Boolean` from String "{value}": '
-        'only "true" or "false" recognized'
-        for _, kind, value in shapes.leaves(shape, parameters)
-        if kind == "boolean" and isinstance(value, str) and value.lower() not in ("true", "false")
+        problem
+        for name, value in parameters.items()
+        if shapes.lower(name) in known  # the others are told by `unknown_parameters`
+        for problem in reader.problems(shape.members[known[shapes.lower(name)]], value)
     ]
 
 

@@ -140,7 +140,7 @@ def spelling(*, sdk: bool) -> Callable[[str], str]:
     return java if sdk else upper
 
 
-def _members(shape: Shape) -> Mapping[str, str]:
+def members(shape: Shape) -> Mapping[str, str]:
     """The members of a structure: the API's names by all their names in lower case."""
     return {lower(spelled): name for name in shape.members for spelled in (java(name), name)}
 
@@ -158,6 +158,12 @@ def to_api(shape: Shape, value: Json) -> Any:
             return [to_api(shape.member, item) for item in value]
         case "string" | "character":
             return value if isinstance(value, str) else to_text(value)
+        case "boolean" if isinstance(value, str):
+            return value.lower() == "true"
+        case "integer" | "long" if isinstance(value, str | float):
+            return int(value)
+        case "float" | "double" if isinstance(value, str):
+            return float(value)
         case "blob":
             return (value if isinstance(value, str) else to_text(value)).encode()
         case _:
@@ -165,7 +171,7 @@ def to_api(shape: Shape, value: Json) -> Any:
 
 
 def _structure(shape: Shape, value: Mapping[str, Json]) -> dict[str, Any]:
-    known = _members(shape)
+    known = members(shape)
     named = {known.get(lower(name), name): item for name, item in value.items() if item is not None}
     return {
         name: to_api(shape.members[name], item) if name in shape.members else item
@@ -179,7 +185,7 @@ def leaves(shape: Shape, value: Json, name: str = "") -> Iterator[tuple[str, str
         return
     match shape.type_name:
         case "structure" if isinstance(value, dict):
-            known = _members(shape)
+            known = members(shape)
             for key, item in value.items():
                 yield from leaves(shape.members.get(known.get(lower(key))), item, key)
         case "map" if isinstance(value, dict):
