@@ -152,3 +152,12 @@ def test_no_rule_holds_up_the_process() -> None:
         [sys.executable, "-"], input=code, capture_output=True, text=True, timeout=60, check=False
     )
     assert "False\n" == ran.stdout, ran.stderr
+
+
+def test_a_backslash_that_escapes_nothing_fails_the_state() -> None:
+    # The language's specification, StringMatches; `\\\\` and `\\*` are the only escapes.
+    states = machine(
+        ("Ask", {"Type": "Choice", "Choices": [{"Variable": "$", "StringMatches": r"a\d", "Next": "Yes"}]}),
+        ("Yes", passing()),
+    )
+    assert "States.Runtime" == execute(states, r"a\d").error

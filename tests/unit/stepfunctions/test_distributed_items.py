@@ -19,6 +19,9 @@ from .harness import Services, execute, passing
         ([5], {"ItemsPointer": "/deep/list"}, '{"deep": {"list": [5]}}'),
         ([1, {"b": 2}], {"InputType": "JSONL"}, '1\n{"b": 2}\n\n'),
         ([{"A": "x", "B": "y"}], {"InputType": "CSV"}, "A,B\nx,y\n"),
+        # With the mark that spreadsheets begin a file with, and the ends of lines that they write.
+        ([{"A": "x", "B": "y"}], {"InputType": "CSV"}, "\ufeffA,B\r\nx,y\r\n"),
+        ([1], {}, "\ufeff[1]"),
         ([{"A": "x", "B": ""}], {"InputType": "CSV", "CSVDelimiter": "PIPE"}, "A|B\nx\n"),
         ([{"H": "1"}], {"InputType": "CSV", "CSVHeaderLocation": "GIVEN", "CSVHeaders": ["H"]}, "1\n"),
         ([1, 2], {"MaxItems": 2}, "[1, 2, 3]"),

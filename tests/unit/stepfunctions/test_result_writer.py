@@ -25,6 +25,12 @@ def test_a_result_writer_leaves_files_and_a_manifest() -> None:
     }
     failed = json.loads(services.files[f"{folder}/FAILED_0.json"])[0]
     assert ("Bad", "luck", '{"bad":1}') == (failed["Error"], failed["Cause"], failed["Input"])
+    assert ("REDRIVABLE_BY_MAP_RUN", 0) == (failed["RedriveStatus"], failed["RedriveCount"])
+    assert "RedriveStatusReason" not in failed
+    [succeeded] = json.loads(services.files[f"{folder}/SUCCEEDED_0.json"])
+    assert "NOT_REDRIVABLE" == succeeded["RedriveStatus"]
+    assert "Execution is SUCCEEDED and cannot be redriven" == succeeded["RedriveStatusReason"]
+    assert sorted(failed) == list(failed)
     assert (
         len(services.files[f"{folder}/SUCCEEDED_0.json"]) == manifest["ResultFiles"]["SUCCEEDED"][0]["Size"]
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from trueup.local.stepfunctions.errors import EvaluationError, Missing
 from trueup.local.stepfunctions.paths import Path
-from trueup.local.stepfunctions.regexes import wildcards
+from trueup.local.stepfunctions.regexes import has_open_escape, wildcards
 from trueup.local.stepfunctions.scope import Scope
 from trueup.local.stepfunctions.timestamps import parse_timestamp
 from trueup.local.stepfunctions.values import Json, is_number
@@ -116,9 +116,12 @@ def compare_path(variable: Path, name: str, other: Path) -> Predicate:
 def matches(variable: Path, pattern: str) -> Predicate:
     """`StringMatches`."""
     test = wildcards(pattern)
+    open_escape = has_open_escape(pattern)
 
     def holds(scope: Scope) -> bool:
         value = _get(variable, scope)
+        if open_escape:  # "the interpreter will throw a runtime error" (the language's specification)
+            raise EvaluationError(f"StringMatches '{pattern}' has a backslash before neither * nor \\")
         return isinstance(value, str) and test(value)
 
     return holds

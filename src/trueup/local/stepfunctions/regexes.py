@@ -46,6 +46,11 @@ def wildcards(pattern: str) -> Test:
     return test
 
 
+def has_open_escape(pattern: str) -> bool:
+    """Whether a backslash in the pattern of StringMatches escapes nothing."""
+    return "\\" in _WILDCARD_PARTS.findall(pattern)
+
+
 def _pieces(pattern: str) -> list[str]:
     """The texts before, between and after the stars."""
     pieces = [""]

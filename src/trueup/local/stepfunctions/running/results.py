@@ -99,7 +99,7 @@ def _entry(child: Execution) -> Json:
     }
     if not redrivable:
         entry["RedriveStatusReason"] = f"Execution is {child.status} and cannot be redriven"
-    return entry
+    return dict(sorted(entry.items()))
 
 
 class _Files:
