@@ -261,8 +261,8 @@ def test_validation_tells_every_problem_with_its_place() -> None:
 
 def test_an_operation_that_is_not_there_is_refused_by_name() -> None:
     async def scene(world: World) -> None:
-        with pytest.raises(ApiError, match="TestState is not implemented; supported are"):
-            world.api("TestState", definition="{}")
+        with pytest.raises(ApiError, match="Reboot is not implemented; supported are"):
+            world.api("Reboot")
 
     play(scene)
 

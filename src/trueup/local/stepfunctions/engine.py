@@ -11,10 +11,12 @@ from trueup.local.stepfunctions.activities import Activities
 from trueup.local.stepfunctions.chance import Chance
 from trueup.local.stepfunctions.clock import Clock
 from trueup.local.stepfunctions.errors import ApiError
+from trueup.local.stepfunctions.inspection import Mock
 from trueup.local.stepfunctions.integrations.dispatch import Dispatch
 from trueup.local.stepfunctions.integrations.port import Calls
-from trueup.local.stepfunctions.machines import Machines
+from trueup.local.stepfunctions.machines import Machines, Revision
 from trueup.local.stepfunctions.mocking import MockConfiguration, Mocks
+from trueup.local.stepfunctions.model import Machine
 from trueup.local.stepfunctions.names import check_name
 from trueup.local.stepfunctions.redriving import check_redrivable
 from trueup.local.stepfunctions.running.execution import RUNNING, Execution, Origin, Services
@@ -89,7 +91,7 @@ class Engine:
         self.machines.find_alive(target.machine.arn)
         mocks = self._mocks(target, case) if case else None
         text = "{}" if given is None else given
-        document = _input(text)
+        document = read_input(text)
         name = check_name(name) if name is not None else self.chance.uuid()
         if target.machine.express:
             return self._begin_express(target, name, document, mocks)
@@ -167,6 +169,15 @@ class Engine:
         execution.resume()
         return execution
 
+    def rehearse(self, machine: Machine, given: Document, role_arn: str, mock: Mock | None) -> Execution:
+        """An execution that nobody can find and that is not started: for a state that is tested alone."""
+        prefix = f"arn:aws:states:{self.settings.region}:{self.settings.account}"
+        name = self.chance.uuid()
+        revision = Revision(role_arn=role_arn, definition="", machine=machine, made_at=self.clock.now())
+        origin = Origin(f"{prefix}:stateMachine:{name}", name, revision)
+        arn = f"{prefix}:execution:{name}:{name}"
+        return Execution(self._services, arn, machine, given, origin, mock)
+
     def request_id(self) -> str:
         """A new id for an answer."""
         return self.chance.uuid()
@@ -243,7 +254,7 @@ class Engine:
         task.add_done_callback(self._loose.discard)
 
 
-def _input(text: str) -> Document:
+def read_input(text: str) -> Document:
     if too_large(text):
         raise ApiError(
             "ValidationException",

@@ -44,6 +44,8 @@ class Retries:
         self._retriers = retriers
         self._chance = chance
         self._used = [0] * len(retriers)
+        self.latest = 0
+        """Which retrier was used last."""
 
     @property
     def count(self) -> int:
@@ -61,6 +63,7 @@ class Retries:
                 if used >= retrier.attempts:
                     return None
                 self._used[position] += 1
+                self.latest = position
                 return self._delay(retrier, used)
         return None
 

@@ -29,6 +29,11 @@ class Variables:
             raise KeyError(name)
         return self._outer.find(name)
 
+    @property
+    def own(self) -> Mapping[str, Json]:
+        """The variables of this scope alone."""
+        return self._own
+
     def assign(self, values: Mapping[str, Json]) -> None:
         """Set variables of this scope, all at once."""
         self._own.update(values)

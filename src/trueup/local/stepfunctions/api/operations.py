@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from trueup.local.stepfunctions.api import activities, executions, machines, map_runs, tags, versions
+from trueup.local.stepfunctions.api import activities, executions, machines, map_runs, tags, testing, versions
 from trueup.local.stepfunctions.api.requests import Body
 from trueup.local.stepfunctions.api.validation import check_request
 from trueup.local.stepfunctions.engine import Engine
@@ -49,6 +49,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "ListActivities": activities.list_all,
     "GetActivityTask": activities.get_task,
     "ListMapRuns": map_runs.list_all,
+    "TestState": testing.test_state,
     "DescribeMapRun": map_runs.describe,
     "UpdateMapRun": map_runs.update,
 }

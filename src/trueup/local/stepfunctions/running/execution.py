@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trueup.local.stepfunctions.activities import Activities
     from trueup.local.stepfunctions.chance import Chance
     from trueup.local.stepfunctions.clock import Clock
+    from trueup.local.stepfunctions.inspection import Inspection, Mock
     from trueup.local.stepfunctions.integrations.port import Calls, Integration
     from trueup.local.stepfunctions.machines import Revision
     from trueup.local.stepfunctions.mocking import Mocks
@@ -88,7 +89,7 @@ class Execution:
         workflow: Workflow,
         given: Document,
         origin: Origin,
-        mocks: Mocks | None = None,
+        mocks: Mocks | Mock | None = None,
         name: str | None = None,
     ) -> None:
         self.services = services
@@ -115,8 +116,15 @@ class Execution:
         """Whether it ends at its next transition: its machine is being deleted."""
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
+        self.inspection: Inspection | None = None
+        """What watches, where one state is tested alone."""
         self._strand = Strand(self, self.history)
         self._watchers: list[Callable[[Execution], None]] = []
+
+    @property
+    def strand(self) -> Strand:
+        """Its own path of control."""
+        return self._strand
 
     # What states ask for.
 

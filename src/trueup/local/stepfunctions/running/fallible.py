@@ -32,6 +32,9 @@ async def run_fallible(
         except StateError as failure:
             error, event = failure, failed_event
         delay = retries.next_delay(error)
+        inspection = execution.inspection
+        if inspection is not None and delay is not None:
+            inspection.retry(retries.latest, delay, error)
         if delay is None:
             return _give_up(visit, error, state, event)
         visit.retries = retries.count
@@ -44,6 +47,8 @@ def _give_up(visit: Visit, error: StateError, state: Fallible, failed_event: str
     catcher = find_catcher(state.catch, error)
     if catcher is None:
         raise error
+    if visit.strand.execution.inspection is not None:
+        visit.strand.execution.inspection.catch(state.catch.index(catcher), error)
     return _caught(visit, error, catcher)
 
 

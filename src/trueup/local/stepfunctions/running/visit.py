@@ -180,7 +180,24 @@ class Visit:
 
     def effective_input(self) -> Json:
         """The input after InputPath."""
-        return self.select(self.state.input_path, self.document.value)
+        return self._seen("afterInputPath", self.select(self.state.input_path, self.document.value))
+
+    def effective_parameters(self, given: Json) -> Json:
+        """The effective input after Parameters."""
+        template = self.state.parameters if isinstance(self.state, Working) else None
+        return self._seen("afterParameters", self.render(template, given))
+
+    def effective_result(self, result: Json) -> Json:
+        """The result after ResultSelector."""
+        template = self.state.result_selector if isinstance(self.state, Working) else None
+        return self._seen("afterResultSelector", self.render(template, self._seen("result", result)))
+
+    def _seen(self, name: str, value: Json) -> Json:
+        """The value, which a test of the state alone is shown."""
+        inspection = self.strand.execution.inspection
+        if inspection is not None:
+            inspection.see(name, value)
+        return value
 
     def select(self, path: Path | None, value: Json) -> Json:
         """InputPath or OutputPath applied."""
@@ -197,6 +214,8 @@ class Visit:
         state = self.state
         assigned = self.render(state.assign, result) if state.assign is not None else None
         output = self.combine(state.result_path if isinstance(state, Working) else (), result)
+        if isinstance(state, Working):
+            self._seen("afterResultPath", output)
         return Step(self.document_of(self.select(state.output_path, output)), state.next, assigned)
 
     def combine(self, result_path: tuple[str | int, ...] | None, result: Json) -> Json:
