@@ -14,6 +14,7 @@ from trueup.local.stepfunctions.errors import ApiError
 from trueup.local.stepfunctions.inspection import Mock
 from trueup.local.stepfunctions.integrations.dispatch import Dispatch
 from trueup.local.stepfunctions.integrations.port import Calls
+from trueup.local.stepfunctions.log_groups import LogSink
 from trueup.local.stepfunctions.machines import Machines, Revision
 from trueup.local.stepfunctions.mocking import MockConfiguration, Mocks
 from trueup.local.stepfunctions.model import Machine
@@ -63,6 +64,7 @@ class Engine:
         """Express executions that run: nobody can look at them, and nothing of them is kept."""
         self._loose: set[asyncio.Task[None]] = set()
         self._closing = False
+        self.log_groups = LogSink(calls)
         self._services = Services(
             clock=self.clock,
             chance=self.chance,
@@ -72,6 +74,7 @@ class Engine:
             calls=calls,
             region=region,
             changed=self._changed,
+            logs=self.log_groups.listener,
             spawn=self._spawn,
             adopt=self._adopt,
             open_map_run=self._open_map_run,
@@ -191,6 +194,7 @@ class Engine:
         for task in loose:
             task.cancel()
         await asyncio.gather(*loose, return_exceptions=True)
+        await self.log_groups.close()
 
     # What executions ask for.
 

@@ -60,6 +60,8 @@ class History:
     def __init__(self, now: Callable[[], float], events: list[Event] | None = None) -> None:
         self.events: list[Event] = [] if events is None else events
         self.closed = False
+        self.hear: Callable[[Event], None] | None = None
+        """Hears of each event, where the machine logs."""
         self._now = now
 
     def add(
@@ -84,7 +86,9 @@ class History:
 
     def reopened(self) -> History:
         """The same events for the next life of a redriven execution."""
-        return History(self._now, self.events)
+        history = History(self._now, self.events)
+        history.hear = self.hear
+        return history
 
     @property
     def last(self) -> int:
@@ -93,7 +97,10 @@ class History:
 
     def _append(self, kind: str, previous: int, field: str | None, details: Mapping[str, Json]) -> int:
         number = len(self.events) + 1
-        self.events.append(Event(number, previous, kind, self._now(), field, details))
+        event = Event(number, previous, kind, self._now(), field, details)
+        self.events.append(event)
+        if self.hear is not None:
+            self.hear(event)
         return number
 
 

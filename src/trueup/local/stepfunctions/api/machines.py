@@ -6,6 +6,7 @@ from trueup.local.stepfunctions.api.requests import Body, answer_page, page, req
 from trueup.local.stepfunctions.api.tags import given as given_tags
 from trueup.local.stepfunctions.engine import Engine
 from trueup.local.stepfunctions.errors import ApiError, DefinitionError, Problem
+from trueup.local.stepfunctions.log_groups import check_logging
 from trueup.local.stepfunctions.machines import StateMachine
 from trueup.local.stepfunctions.names import check_name
 from trueup.local.stepfunctions.parsing import parse_definition
@@ -67,6 +68,7 @@ _SETTINGS = {"loggingConfiguration": "logging", "tracingConfiguration": "tracing
 
 
 def _settings(body: Body) -> dict[str, Json]:
+    check_logging(body.get("loggingConfiguration"))
     return {attribute: body[name] for name, attribute in _SETTINGS.items() if name in body}
 
 

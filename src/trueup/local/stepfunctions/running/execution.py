@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trueup.local.stepfunctions.errors import RUNTIME, TIMEOUT, StateError
-from trueup.local.stepfunctions.history import HISTORY_FULL, History, HistoryFull, data, failure
+from trueup.local.stepfunctions.history import HISTORY_FULL, Event, History, HistoryFull, data, failure
 from trueup.local.stepfunctions.model import Machine, Number, Workflow
 from trueup.local.stepfunctions.running.visit import Strand
 from trueup.local.stepfunctions.running.workflow import run_workflow
@@ -51,6 +51,8 @@ class Services:
     region: str
     changed: Callable[[Execution], None]
     """Called when an execution's status has changed."""
+    logs: Callable[[Execution], Callable[[Event], None] | None]
+    """What hears of an execution's events, if anything does."""
     spawn: Callable[[Coroutine[object, object, None]], None]
     """Runs something that outlives the state that asked for it."""
     adopt: Callable[[Execution], None]
@@ -187,6 +189,7 @@ class Execution:
     def start(self) -> None:
         """Begin."""
         details = {**data("input", self.input), "roleArn": self.origin.role_arn}
+        self.history.hear = self.services.logs(self)
         self.history.add("ExecutionStarted", 0, "executionStartedEventDetails", details)
         self._go()
 
