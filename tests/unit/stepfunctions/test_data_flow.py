@@ -86,7 +86,7 @@ def test_a_variable_that_nobody_assigned_fails_the_state() -> None:
         ("'1st' is not a valid name of a variable", machine(("A", passing(Assign={"1st": 1})))),
         ("'states' is not a valid name of a variable", machine(("A", passing(Assign={"states": 1})))),
         (
-            "The variable 'v' is assigned in an outer scope already at /States/P/Branches/0/States/I/Assign",
+            "The variable 'v' is assigned in an outer scope already at /States/P/Branches[0]/States/I/Assign",
             machine(
                 ("A", passing(Assign={"v": 1})),
                 ("P", {"Type": "Parallel", "Branches": [machine(("I", passing(Assign={"v.$": "$"})))]}),

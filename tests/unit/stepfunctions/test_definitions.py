@@ -42,14 +42,26 @@ def distributed(name: str, **config: str) -> dict[str, Any]:
          machine(("A", passing(Foo=1)))),
         ("SCHEMA_VALIDATION_FAILED: Field 'Retry' is not supported at /States/A",
          machine(("A", passing(Retry=[])))),
-        ("SCHEMA_VALIDATION_FAILED: These fields are required: [Next] at /States/C/Choices/0",
+        ("SCHEMA_VALIDATION_FAILED: These fields are required: [Next] at /States/C/Choices[0]",
          machine(("C", {"Type": "Choice", "Choices": [{"Variable": "$", "StringMatches": "T"}],
                         "Default": "B"}), ("B", passing()))),
         ("These fields are required: [Resource] at /States/A", machine(("A", {"Type": "Task"}))),
         ("These fields are required: [ItemProcessor] at /States/A", machine(("A", {"Type": "Map"}))),
         ("These fields are required: [Type] at /States/A", {"StartAt": "A", "States": {"A": {}}}),
         ("These fields are required: [StartAt, States] at /", {}),
-        ("Missing 'Next' target: B at /States/A/Next", machine(("A", passing(Next="B")))),
+        # Measured: floci-io/floci#2786.
+        ("MISSING_TRANSITION_TARGET: Missing 'Next' target: B at /States/A/Next, MISSING_END_STATE: Workflow "
+         "has no terminal state at null", machine(("A", passing(Next="B")))),
+        ("Missing 'Next' target: X at /States/C/Choices[0]/Next, MISSING_TRANSITION_TARGET: Missing 'Next' "
+         "target: Y at /States/C/Default",
+         machine(("C", {"Type": "Choice", "Choices": [{"Variable": "$", "IsNull": True, "Next": "X"}],
+                        "Default": "Y"}))),
+        ("Missing 'Next' target: X at /States/T/Catch[0]/Next",
+         machine(("T", {**TASK, "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "X"}]}))),
+        # aws-cloudformation/cfn-lint#4264
+        ("MISSING_TRANSITION_TARGET: Missing 'Next' target: X at /StartAt, MISSING_TRANSITION_TARGET: State "
+         '"A" is not reachable. at /States/A',
+         {**machine(("A", passing()), ("B", passing())), "StartAt": "X"}),
         ('State "B" is not reachable', machine(("A", passing(End=True)), ("B", passing()))),
         ("either Next or End", {"StartAt": "A", "States": {"A": {"Type": "Pass"}}}),
         ("MISSING_END_STATE: Workflow has no terminal state at null", machine(("A", passing(Next="A")))),
@@ -101,14 +113,14 @@ def distributed(name: str, **config: str) -> dict[str, Any]:
         ("SCHEMA_VALIDATION_FAILED: Value must be a valid JSONPath. at /States/A/OutputPath",
          machine(("A", passing(OutputPath="Test")))),
         ("SCHEMA_VALIDATION_FAILED: Value is not a Reference Path: Reference path didn't start with '$' at "
-         "/States/C/Choices/0/Variable",
+         "/States/C/Choices[0]/Variable",
          machine(("C", {"Type": "Choice", "Choices": [
              {"Variable": "Test", "StringMatches": "T", "Next": "B"}], "Default": "B"}), ("B", passing()))),
         ("DUPLICATE_STATE_NAME: Duplicate State name: A at /States/M/ItemProcessor/States/A",
          machine(("A", passing()), ("M", {"Type": "Map", "ItemProcessor": machine(("A", passing()))}))),
-        ("Duplicate State name: B at /States/P/Branches/1/States/B",
+        ("Duplicate State name: B at /States/P/Branches[1]/States/B",
          machine(("P", {"Type": "Parallel", "Branches": [machine(("B", passing()))] * 2}))),
-        ("DUPLICATE_LABEL_NAME: Duplicate Label name: L at /States/P/Branches/1/States/N/Label",
+        ("DUPLICATE_LABEL_NAME: Duplicate Label name: L at /States/P/Branches[1]/States/N/Label",
          machine(("P", {"Type": "Parallel", "Branches": [
              machine((name, {"Type": "Map", "Label": "L", "ItemProcessor": distributed(f"in {name}")}))
              for name in ("M", "N")]}))),
@@ -162,6 +174,17 @@ def test_a_loop_beside_an_end_that_nothing_leads_to_misses_a_way_and_no_end() ->
     # Measured on AWS: floci-io/floci#2735.
     loop = machine(("A", passing(Next="B")), ("B", passing(Next="A")), ("C", passing()))
     assert 'MISSING_TRANSITION_TARGET: State "C" is not reachable. at /States/C' == problems(loop)
+
+
+def test_where_there_is_no_end_nothing_else_is_said_of_what_is_not_reached() -> None:
+    # Measured on AWS: floci-io/floci#2786.
+    loop = machine(("A", passing(Next="B")), ("B", passing(Next="A")), ("C", passing(Next="A")))
+    assert "MISSING_END_STATE: Workflow has no terminal state at null" == problems(loop)
+
+
+def test_a_circle_that_nothing_leads_to_is_not_reachable() -> None:
+    circle = machine(("A", passing(End=True)), ("B", passing(Next="C")), ("C", passing(Next="B")))
+    assert 'State "B" is not reachable. at /States/B' in problems(circle)
 
 
 def test_a_state_that_is_written_twice_is_not_read_as_the_later_one() -> None:

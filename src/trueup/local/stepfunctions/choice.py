@@ -28,7 +28,8 @@ class Kind:
     name: str
     read: Callable[[Json], Json]
     """The comparable value; None for a value of another type."""
-    wanted: str
+    refusal: str
+    """What is said of a constant of another type."""
 
 
 def _text(value: Json) -> Json:
@@ -44,10 +45,10 @@ def _boolean(value: Json) -> Json:
     return value if isinstance(value, bool) else None
 
 
-STRING = Kind("String", _text, "a string")
-NUMERIC = Kind("Numeric", _number, "a number")
-BOOLEAN = Kind("Boolean", _boolean, "true or false")
-TIMESTAMP = Kind("Timestamp", parse_timestamp, "an RFC3339 timestamp")
+STRING = Kind("String", _text, "Expected value of type String")
+NUMERIC = Kind("Numeric", _number, "Expected value of type Number")
+BOOLEAN = Kind("Boolean", _boolean, "Expected value of type Boolean")
+TIMESTAMP = Kind("Timestamp", parse_timestamp, "String does not match RFC3339 timestamp")
 
 _ORDERS: dict[str, Compare] = {
     "Equals": operator.eq,

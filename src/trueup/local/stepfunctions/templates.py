@@ -54,7 +54,7 @@ def _constant(value: Json) -> Render:
 def _array(source: list[Json], location: str) -> Render:
     if not has_expressions(source):
         return _constant(source)
-    items = [_compile(item, f"{location}/{index}") for index, item in enumerate(source)]
+    items = [_compile(item, f"{location}[{index}]") for index, item in enumerate(source)]
     return lambda scope: [item(scope) for item in items]
 
 

@@ -24,7 +24,7 @@ def parse_choice(fields: Fields, common: dict[str, Json]) -> Choice:
 
 
 def _at(fields: Fields, field: str, index: int, raw: Json) -> Fields:
-    return Fields(raw, f"{fields.location}/{field}/{index}", fields.problems, f"{fields.owner}, a rule")
+    return Fields(raw, f"{fields.location}/{field}[{index}]", fields.problems, f"{fields.owner}, a rule")
 
 
 def _rule(fields: Fields) -> Rule:
@@ -72,7 +72,7 @@ def _constant(fields: Fields, variable: Path, name: str) -> choice.Predicate:
     kind, _ = choice.COMPARISONS[name]
     wanted = fields.any(name)
     if kind.read(wanted) is None:
-        fields.problem(SCHEMA, f"Expected {kind.wanted}", name)
+        fields.problem(SCHEMA, kind.refusal, name)
         return never
     return choice.compare_value(variable, name, wanted)
 

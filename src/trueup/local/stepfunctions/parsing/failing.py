@@ -24,7 +24,7 @@ def parse_catch(fields: Fields) -> tuple[Catcher, ...]:
 
 def _entries(fields: Fields, field: str) -> list[Fields]:
     return [
-        Fields(raw, f"{fields.location}/{field}/{index}", fields.problems, f"{fields.owner}, {field}")
+        Fields(raw, f"{fields.location}/{field}[{index}]", fields.problems, f"{fields.owner}, {field}")
         for index, raw in enumerate(fields.list(field))
     ]
 

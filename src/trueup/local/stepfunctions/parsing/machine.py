@@ -104,35 +104,41 @@ def _labels(workflow: Workflow, place: str) -> Iterator[tuple[str, str]]:
             yield from _labels(state.processor, f"{here}/ItemProcessor")
         elif isinstance(state, Parallel):
             for index, branch in enumerate(state.branches):
-                yield from _labels(branch, f"{here}/Branches/{index}")
+                yield from _labels(branch, f"{here}/Branches[{index}]")
 
 
 def _check_ways(fields: Fields, start_at: str, states: dict[str, State]) -> None:
     if states and start_at not in states:
         fields.problem(_TARGET, f"Missing 'Next' target: {start_at}", "StartAt")
-        return
     for state in states.values():
         for field, target in _ways(state):
             if target not in states:
                 fields.problem(_TARGET, f"Missing 'Next' target: {target}", f"States/{state.name}/{field}")
-    reached = _reach(start_at, states)
-    for name in states:
-        if name not in reached:
-            fields.problem(_TARGET, f'State "{name}" is not reachable.', f"States/{name}")
     if states and not any(map(_ends, states.values())):
-        # AWS's own words, and nowhere in particular (measured: floci-io/floci#2735).
+        # AWS's own words, and nowhere in particular; it looks no further (measured: floci-io/floci#2786).
         fields.problems.append(Problem("MISSING_END_STATE", "Workflow has no terminal state", None))
+        return
+    for name in _unreachable(start_at, states):
+        fields.problem(_TARGET, f'State "{name}" is not reachable.', f"States/{name}")
 
 
 def _ways(state: State) -> Iterator[tuple[str, str]]:
     if state.next is not None:
         yield "Next", state.next
     if isinstance(state, Choice):
-        yield from ((f"Choices/{index}/Next", rule.next) for index, rule in enumerate(state.rules))
+        yield from ((f"Choices[{index}]/Next", rule.next) for index, rule in enumerate(state.rules))
         if state.default is not None:
             yield "Default", state.default
     if isinstance(state, Fallible):
-        yield from ((f"Catch/{index}/Next", catcher.next) for index, catcher in enumerate(state.catch))
+        yield from ((f"Catch[{index}]/Next", catcher.next) for index, catcher in enumerate(state.catch))
+
+
+def _unreachable(start_at: str, states: dict[str, State]) -> list[str]:
+    """The states that nothing leads to, without what only they lead to (aws-cloudformation/cfn-lint#4264)."""
+    reached = _reach(start_at, states)
+    lost = [name for name in states if name not in reached]
+    led_to = {target for state in states.values() for _, target in _ways(state)}
+    return [name for name in lost if name not in led_to] or lost
 
 
 def _reach(start_at: str, states: dict[str, State]) -> set[str]:

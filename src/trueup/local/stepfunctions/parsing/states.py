@@ -142,7 +142,7 @@ def _task(name: str, fields: Fields, _: ParseWorkflow) -> State:
 def _parallel(name: str, fields: Fields, workflow: ParseWorkflow) -> State:
     branches = [
         workflow(
-            Fields(raw, f"{fields.location}/Branches/{index}", fields.problems, f"{fields.owner}, a branch")
+            Fields(raw, f"{fields.location}/Branches[{index}]", fields.problems, f"{fields.owner}, a branch")
         )
         for index, raw in enumerate(fields.list("Branches", required=True))
     ]

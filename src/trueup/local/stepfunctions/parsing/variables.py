@@ -55,6 +55,6 @@ def _assigned(state: State) -> Iterator[str]:
 
 def _within(state: State) -> Iterator[tuple[Workflow, str]]:
     if isinstance(state, Parallel):
-        yield from ((branch, f"Branches/{index}") for index, branch in enumerate(state.branches))
+        yield from ((branch, f"Branches[{index}]") for index, branch in enumerate(state.branches))
     elif isinstance(state, Map):
         yield state.processor, "ItemProcessor"
