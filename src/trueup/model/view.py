@@ -113,7 +113,10 @@ class TaskView(Value):
 
 
 class Eta(Value):
-    """When the phase will be through: unknown (None) until enough was measured. `basis` says from what."""
+    """When the run will have ended: unknown (None) until enough was measured. `basis` says from what.
+
+    Where other phases follow it is when the phase at work will have ended; `basis` says so.
+    """
 
     seconds: int | None = None
     at: Instant | None = None
