@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trueup.cli.answers import what_is_wrong
 from trueup.errors import StoreUnavailable, TrueupError, UsageError
 from trueup.texts import printable
 
@@ -57,8 +58,11 @@ class Client:
 
     def text(self, path: str, accept: str) -> str:
         """What lies at a path, in that kind."""
-        reply = self._api.call("GET", path, {}, accept=accept)
-        return _checked(reply).body.decode()
+        reply = _checked(self._api.call("GET", path, {}, accept=accept))
+        try:
+            return reply.body.decode()
+        except ValueError as error:
+            raise _strange("bytes that are no text") from error
 
     def pages(self, path: str, entries: str, limit: int | None, **query: object) -> Iterator[Any]:
         """The entries of a list, page by page."""
@@ -67,6 +71,8 @@ class Client:
             size = _PAGE if left is None else min(_PAGE, left)
             page = self.get(path, limit=size, after=after, **query)
             yield from page[entries]
+            if after is not None and page["next"] == after:
+                raise _strange("the same page again")
             after = page["next"]
             left = None if left is None else left - len(page[entries])
             if after is None or left == 0:
@@ -74,9 +80,12 @@ class Client:
 
     def _document(self, method: str, path: str, query: dict[str, Any], body: Any = None) -> Any:
         asked = {name: str(value) for name, value in query.items() if value is not None}
-        document = _object(_checked(self._api.call(method, path, asked, body)))
+        reply = _checked(self._api.call(method, path, asked, body))
+        document = _object(reply)
         if document is None:
             raise _strange("no JSON object")
+        if wrong := what_is_wrong(method, path, reply.status, document):
+            raise _strange(wrong)
         return document
 
 
@@ -99,7 +108,7 @@ def _object(reply: Reply) -> _Object | None:
 
 def _strange(what: str) -> TrueupError:
     return TrueupError(
-        f"The API answered {what}.", remedy=f"Check {VARIABLE}: it may be somebody else's address."
+        f"The API answered {printable(what)}.", remedy=f"Check {VARIABLE}: it may be somebody else's address."
     )
 
 

@@ -29,8 +29,8 @@ def command(
 ) -> None:
     """Show how a run stands, or list the newest runs.
 
-    The time left is told once work was measured, and is an estimate: from half-way on the end that it means is
-    off by a quarter of what the run takes in all, at most, unless the machines change their speed or many die.
+    The time left is told once work was measured, and is an estimate: from half-way on the end that it means
+    is off by a quarter of what the run takes in all, at most, unless machines change their speed or many die.
 
     Exits 0 while the run goes on or where it succeeded, 1 where it failed, 3 where it waits for a person, 4
     where it was cancelled.
