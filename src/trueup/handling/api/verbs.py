@@ -26,7 +26,6 @@ from trueup.model.view import (
     GateWord,
     Html,
     JobList,
-    LogLine,
     LogList,
     PartitionList,
     Pending,
@@ -37,6 +36,7 @@ from trueup.model.view import (
 )
 from trueup.planning.partitions import MOST_ID_BYTES
 from trueup.watching.lists import MOST_AT_ONCE, jobs
+from trueup.watching.room import lines_that_fit
 from trueup.watching.status import current_phase
 
 Limit = Annotated[int, Field(ge=1, le=MOST_AT_ONCE)]
@@ -191,9 +191,8 @@ def show_logs(here: Services, call: Call, run_id: str) -> LogList:
     mode = "write" if phase in WRITING_PHASES else "read"
     # As template.yaml has it: the prefix, the container, the task.
     stream = f"{run.job}-{mode}/job/{item.task.rpartition('/')[2]}"
-    lines, more = here.logs.lines(stream, limit=query.limit, after=query.after)
-    told = [LogLine(at=at, message=message) for at, message in lines]
-    return LogList(partition_id=query.partition, task=item.task, lines=told, next=more)
+    lines, more = lines_that_fit(here.logs, stream, limit=query.limit, after=query.after)
+    return LogList(partition_id=query.partition, task=item.task, lines=lines, next=more)
 
 
 def show_report(here: Services, call: Call, run_id: str) -> Report | Pending | Html:
