@@ -478,3 +478,16 @@ def test_the_page_of_the_command_line_is_what_the_commands_say() -> None:
 )
 def test_durations_are_said_as_people_do(seconds: float, said: str) -> None:
     assert said == duration(seconds)
+
+
+def test_partitions_are_listed_with_what_they_are_read_from(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_id = started(capsys)
+    stage.finish()
+    first, *_ = as_json(capsys, "partitions", run_id)["partitions"]
+    assert first["weight"] > 0
+    assert "work (s)" not in told(capsys, "partitions", run_id)
+    wide = told(capsys, "partitions", run_id, "--wide")
+    assert "work (s)" in wide
+    assert 7 == wide.count(f"{first['weight']:,.1f}")

@@ -11,6 +11,7 @@ import pytest
 from trueup import Reject
 from trueup.errors import NotFound, RequestError
 from trueup.model.states import PartitionStatus, Phase, RunStatus
+from trueup.planning import read_partitions
 from trueup.watching import Lists, lists, rejects, room, tokens
 
 from .handler_world import World
@@ -66,6 +67,21 @@ def test_every_partition_comes_once_in_the_plans_order(here: World, limit: int) 
         for one in page.partitions
     ]
     assert [f"item={key}" for key in KEYS] == found
+
+
+def test_partitions_say_what_they_are_read_from_and_how_much_work_was_estimated() -> None:
+    sizes = {"k01": 3.0, "k02": 2.0}
+    fresh = World(
+        job_of(count=lambda self, part: round(sizes[part.label])),
+        job_file(partitions={"by": "list", "key": "item", "input": "days/{label}.csv"}),
+    )
+    run = fresh.ask(keys=list(sizes))
+    fresh.step(fresh.execution(run))
+    found = of(fresh).partitions(run.run_id).partitions
+    plan = fresh.artifacts.plan_of(fresh.run(run.run_id))
+    planned = read_partitions(fresh.artifacts.store.get(plan.partitions.key))
+    assert {"days/k01.csv", "days/k02.csv"} == {one.input for one in found}
+    assert [(one.input, one.weight) for one in planned] == [(one.input, one.weight) for one in found]
 
 
 def test_partitions_that_nobody_began_are_pending(here: World) -> None:

@@ -9,6 +9,7 @@ from trueup.artifacts import Artifacts
 from trueup.ledger import Ledger
 from trueup.model.jobs import AnyJob
 from trueup.model.ledger import AuditEntry, PartitionItem, Run
+from trueup.model.plan import Partition
 from trueup.model.states import PartitionStatus, Phase, RunStatus
 from trueup.model.view import (
     AuditList,
@@ -101,9 +102,9 @@ class Lists:
         start = tokens.read(after, offset=0, seen=0)
         found: list[PartitionView] = []
         behind, room = start, Room()
-        for item, offset, seen in self._items(run, phase, start["offset"], start["seen"]):
+        for item, offset, seen, planned in self._items(run, phase, start["offset"], start["seen"]):
             if state in (None, item.status):
-                one = _partition(item)
+                one = _partition(item, planned)
                 if not room.takes(one):
                     return PartitionList(phase=phase, partitions=found, next=tokens.write(**behind))
                 found.append(one)
@@ -127,7 +128,7 @@ class Lists:
         phase = phase or self._phase(run)
         start = tokens.read(after, offset=0, seen=0, object=0, byte=0)
         if partition is not None:
-            items: Iterator[Placed] = iter([(self._ledger.partitions.get(run_id, phase, partition), 0, 0)])
+            items: Iterator[Placed] = iter([Placed(self._ledger.partitions.get(run_id, phase, partition))])
         else:
             items = self._items(run, phase, start["offset"], start["seen"])
         return self._rejects(run_id, phase, items, start, limit)
@@ -144,7 +145,7 @@ class Lists:
         room = Room()
         offset, seen = start["offset"], start["seen"]
         place, byte = start["object"], start["byte"]
-        for item, behind, seen_then in items:
+        for item, behind, seen_then, _ in items:
             for line, at, next_byte in lines_from(self._artifacts, run_id, phase, item, place, byte):
                 one = RejectView(partition_id=item.partition_id, reject=line)
                 fits = room.takes(one)
@@ -164,7 +165,7 @@ class Lists:
     def with_rejects(self, run: Run) -> list[str]:
         """The ids of the partitions of a run that were rejected, refused, or that hold rejects."""
         phase = run.phases[-1]
-        return [item.partition_id for item, _, _ in self._items(run, phase, 0, 0) if holds_rejects(item)]
+        return [item.partition_id for item, *_ in self._items(run, phase, 0, 0) if holds_rejects(item)]
 
     def _phase(self, run: Run) -> Phase:
         return current_phase(run, self._ledger.verdicts.counts_by_phase(run.run_id))
@@ -183,8 +184,10 @@ def holds_rejects(item: PartitionItem) -> bool:
     return bool(left) or item.status in (PartitionStatus.REJECTED, PartitionStatus.REFUSED)
 
 
-def _partition(item: PartitionItem) -> PartitionView:
+def _partition(item: PartitionItem, planned: Partition | None) -> PartitionView:
     return PartitionView(
+        input=planned.input if planned else None,
+        weight=planned.weight if planned else None,
         partition_id=item.partition_id,
         status=item.status,
         records=item.counters,
