@@ -11,6 +11,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+import stamina
 import typer.main
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -82,7 +83,8 @@ def options_of(name: str) -> st.SearchStrategy[list[str]]:
 
 def said(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> tuple[int, str]:
     """How a command exits, and what it says on standard error: never that it was surprised."""
-    code = main(arguments)
+    with stamina.set_testing(True, attempts=1):
+        code = main(arguments)
     told = capsys.readouterr()
     assert code in range(5), (arguments, code)
     assert "Traceback" not in told.err + told.out

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trueup.cli.answers import what_is_wrong
+from trueup.cli.patience import AT_ONCE, patiently
 from trueup.errors import StoreUnavailable, TrueupError, UsageError
 from trueup.texts import printable
 
@@ -48,17 +49,17 @@ class Client:
             )
         self._api = SignedApi(address, _keys(person, address) if person else None)
 
-    def get(self, path: str, **query: object) -> Any:
-        """The document at a path; parameters that are None are left out."""
-        return self._document("GET", path, query)
+    def get(self, path: str, *, patience: float = AT_ONCE, **query: object) -> Any:
+        """The document at a path; parameters that are None are left out. Asked again for so many seconds."""
+        return patiently(lambda: self._document("GET", path, query), patience)
 
     def post(self, path: str, body: Any) -> Any:
-        """The document that a body is answered with."""
+        """The document that a body is answered with. Asked once: whoever may ask twice does so."""
         return self._document("POST", path, {}, body)
 
     def text(self, path: str, accept: str) -> str:
         """What lies at a path, in that kind."""
-        reply = _checked(self._api.call("GET", path, {}, accept=accept))
+        reply = patiently(lambda: _checked(self._api.call("GET", path, {}, accept=accept)), AT_ONCE)
         try:
             return reply.body.decode()
         except ValueError as error:
