@@ -249,8 +249,13 @@ def reject(here: Services, call: Call, run_id: str, name: str) -> GateView:
 
 def _decide(here: Services, call: Call, run_id: str, name: str, to: GateStatus) -> GateView:
     word = call.body_of(GateWord)
+    before = here.ledger.gates.find(run_id, name)
     gate = here.ledger.gates.decide(
         run_id, name, to, who=call.caller, sha256=word.sha256, comment=word.comment
     )
+    if before is not None and before.is_waiting and gate.decided_at:
+        age = (gate.decided_at - gate.opened_at).total_seconds()
+        measured = {"GatesDecided": 1, "GateDecidedSeconds": age}
+        here.metrics.emit(measured, job=gate.job, status=to.value)
     here.gating.wake(gate)
     return here.gates.view(gate)
