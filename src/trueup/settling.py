@@ -12,6 +12,7 @@ from trueup.artifacts import Artifacts
 from trueup.errors import ArtifactError, RunClosed, StoreUnavailable
 from trueup.judging import judge_reported
 from trueup.ledger import Ledger
+from trueup.metrics import UNMEASURED, Metrics
 from trueup.model.ledger import Run
 from trueup.model.states import RUN_ENDS, GateStatus, PartitionStatus, Phase, RunStatus
 
@@ -45,6 +46,7 @@ class Settlement:
         report: Callable[[str], object] = lambda run_id: None,
         verdict: Callable[[Run], str | None] = lambda run: None,
         is_through: Callable[[Run, Phase], bool] = lambda run, phase: phase is run.phases[-1],
+        metrics: Metrics = UNMEASURED,
     ) -> None:
         """`report` is told the id of each run that ended, before it is let go; it may be told twice.
 
@@ -57,6 +59,7 @@ class Settlement:
         self._report = report
         self._verdict = verdict
         self._is_through = is_through
+        self._metrics = metrics
 
     def settle(self, run_id: str, phase: Phase) -> Settled:
         """Prove every task stopped, accept what is still REPORTED, and end a run whose partitions all ended.
@@ -106,6 +109,7 @@ class Settlement:
         """
         if run.goal is not None:
             run = self._ledger.runs.finish(run.run_id, run.goal, who=SETTLER)
+            self._measure(run)
         if run.status in RUN_ENDS:
             self._ledger.locks.leave(run)
             self._withdraw_gates(run)
@@ -113,6 +117,11 @@ class Settlement:
         # No need to ask for tasks: `finish` refuses while one is left, and a closed run takes no new ones.
         if run.status in RUN_ENDS or run.status is RunStatus.PAUSED:
             self._ledger.runs.settled(run.run_id)
+
+    def _measure(self, run: Run) -> None:
+        if run.status in RUN_ENDS:
+            ended = {"RunsEnded": 1, "RunSeconds": run.open_seconds}
+            self._metrics.emit(ended, job=run.job, status=run.status.value)
 
     def _withdraw_gates(self, run: Run) -> None:
         for gate in self._ledger.gates.of(run.run_id):

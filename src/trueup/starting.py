@@ -13,6 +13,7 @@ from trueup.clock import Clock
 from trueup.errors import ArtifactExists, RequestError
 from trueup.ledger import Ledger
 from trueup.ledger.table import Key
+from trueup.metrics import UNMEASURED, Metrics
 from trueup.model.base import sha256
 from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Run
@@ -62,11 +63,19 @@ def execution_name(run_id: str, generation: int) -> str:
 class Starter:
     """Starts runs and hands out what is left of them."""
 
-    def __init__(self, ledger: Ledger, artifacts: Artifacts, clock: Clock, rng: random.Random) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        artifacts: Artifacts,
+        clock: Clock,
+        rng: random.Random,
+        metrics: Metrics = UNMEASURED,
+    ) -> None:
         self._ledger = ledger
         self._artifacts = artifacts
         self._clock = clock
         self._rng = rng
+        self._metrics = metrics
 
     def start(
         self,
@@ -118,7 +127,10 @@ class Starter:
             execution=execution_name(run_id, 1),
             execution_input={"runId": run_id, "generation": 1},
         )
-        return self._ledger.runs.create(run, why=request.comment, asked=asked)
+        made = self._ledger.runs.create(run, why=request.comment, asked=asked)
+        if made is run:
+            self._metrics.emit({"RunsStarted": 1}, job=run.job)
+        return made
 
     def _must_be_undoable(self, job: AnyJob, undo: str) -> None:
         """Raises RequestError where that run repaired nothing, or is not over; NotFound."""

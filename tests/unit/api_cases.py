@@ -55,6 +55,7 @@ def api_of(world: World) -> Api:
         gates,
         world.gating,
         world.jobs,
+        world.metrics,
     )
     return Api(services)
 

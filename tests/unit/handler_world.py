@@ -193,6 +193,21 @@ class FakePeople:
         self.told.append((title, text))
 
 
+class KeptMetrics:
+    """What functions measured, in the order in which they did."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[dict[str, float], dict[str, str]]] = []
+
+    def emit(self, values: Mapping[str, float], **dimensions: str) -> None:
+        """Keep them."""
+        self.lines.append((dict(values), dimensions))
+
+    def of(self, name: str) -> list[tuple[float, dict[str, str]]]:
+        """Each value of a metric, with its dimensions."""
+        return [(values[name], by) for values, by in self.lines if name in values]
+
+
 class World:
     """Stores, fakes and handlers. `job` works what `job_file` declares; `rows` are those of a comparison."""
 
@@ -219,12 +234,19 @@ class World:
         self.heard: dict[int, dict[str, Any]] = {}
         self.judged: set[int] = set()
         self.dispatches = 0
-        starter = Starter(self.ledger, self.artifacts, self.clock, random.Random(0))
+        self.metrics = KeptMetrics()
+        starter = Starter(self.ledger, self.artifacts, self.clock, random.Random(0), self.metrics)
         self.acceptance = Acceptance(self.ledger, self.artifacts, self.ecs, self.clock)
         self.reports = Reports(self.ledger, self.artifacts)
         made = Comparisons(self.ledger, self.artifacts)
         settlement = Settlement(
-            self.ledger, self.artifacts, self.acceptance, self.reports.of, made.verdict, made.is_through
+            self.ledger,
+            self.artifacts,
+            self.acceptance,
+            self.reports.of,
+            made.verdict,
+            made.is_through,
+            self.metrics,
         )
         machines = {"backfill": self.steps, "reconcile": self.steps}
         self.start = Starting(self.ledger, starter, machines, self.jobs)
@@ -233,7 +255,7 @@ class World:
         self.plan = Planning(
             self.ledger, starter, naming, self.ecs, self.jobs, "trueup", lambda prefix: [], tasks
         )
-        self.accept = Accepting(self.ledger, self.artifacts, self.acceptance, self.ecs)
+        self.accept = Accepting(self.ledger, self.artifacts, self.acceptance, self.ecs, self.metrics)
         self.people = FakePeople()
         self.gating = Gating(self.ledger, self.artifacts, self.clock, self.people)
         self.ask_people = Asking(self.ledger, self.people, self.people)
@@ -242,7 +264,9 @@ class World:
             self.ledger, self.artifacts, settlement, starter, tasks, self.gating, self.there.__contains__
         )
         self.close = Closing(self.ledger, settlement, machines)
-        self.sweep = Sweeping(self.ledger, settlement, machines, self.close, self.gating)
+        self.sweep = Sweeping(
+            self.ledger, settlement, machines, self.close, self.gating, self.clock, self.metrics
+        )
 
     # What a test does.
 

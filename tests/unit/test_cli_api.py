@@ -339,7 +339,8 @@ def test_keys_come_from_a_file(stage: Stage, capsys: pytest.CaptureFixture[str],
 def test_what_is_wrong_is_one_message(
     stage: Stage, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
 ) -> None:
-    assert code == main(arguments)
+    with stamina.set_testing(True, attempts=1):
+        assert code == main(arguments)
     said = capsys.readouterr()
     assert message in said.err
     assert "Traceback" not in said.err
@@ -379,11 +380,26 @@ def test_a_profile_that_is_not_there_is_the_callers_mistake(
 def test_a_lost_answer_starts_no_second_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    good = (202, {"runId": "run-1"})
+    good = (202, {"runId": "run-1", "status": "RUNNING", "location": "/runs/run-1"})
     lost = (None, (429, {"message": "Too Many Requests"}), good)
     with answering(monkeypatch, *lost) as asked, stamina.set_testing(True, attempts=3):
         assert "run-1" in told(capsys, "start", "numbers")
     assert (3, 1) == (len(asked), len({one["requestId"] for one in asked}))
+
+
+@pytest.mark.parametrize("words", [["jobs"], ["partitions", "r"], ["audit", "r"], ["gates"]])
+def test_a_command_that_reads_asks_again_and_says_why_it_takes_so_long(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    empty = {"phase": "apply", "next": None} | {
+        name: [] for name in ("jobs", "partitions", "entries", "gates")
+    }
+    lost = [(500, b"away"), (429, {"message": "Too Many Requests"}), (502, b"away"), (200, empty)]
+    with answering(monkeypatch, *lost), stamina.set_testing(True, attempts=4):
+        assert 0 == main([*words, "--json"])
+    told = capsys.readouterr()
+    assert 1 == len(told.out.splitlines())
+    assert "The API answered 502: away. trueup goes on asking, for 10 s in all.\n" == told.err
 
 
 def test_a_start_that_is_not_answered_names_the_id_to_ask_again_with(
@@ -478,3 +494,16 @@ def test_the_page_of_the_command_line_is_what_the_commands_say() -> None:
 )
 def test_durations_are_said_as_people_do(seconds: float, said: str) -> None:
     assert said == duration(seconds)
+
+
+def test_partitions_are_listed_with_what_they_are_read_from(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_id = started(capsys)
+    stage.finish()
+    first, *_ = as_json(capsys, "partitions", run_id)["partitions"]
+    assert first["weight"] > 0
+    assert "work (s)" not in told(capsys, "partitions", run_id)
+    wide = told(capsys, "partitions", run_id, "--wide")
+    assert "work (s)" in wide
+    assert 7 == wide.count(f"{first['weight']:,.1f}")

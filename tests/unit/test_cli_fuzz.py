@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,11 +11,14 @@ from threading import Thread
 from typing import Any
 
 import pytest
+import stamina
 import typer.main
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from trueup.aws.api import Reply, SignedApi
 from trueup.cli import COMMANDS, app, main
+from trueup.cli.answers import what_is_wrong
 
 from .test_cli_api import Stage, started
 from .test_cli_api import stage as stage
@@ -79,7 +83,8 @@ def options_of(name: str) -> st.SearchStrategy[list[str]]:
 
 def said(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> tuple[int, str]:
     """How a command exits, and what it says on standard error: never that it was surprised."""
-    code = main(arguments)
+    with stamina.set_testing(True, attempts=1):
+        code = main(arguments)
     told = capsys.readouterr()
     assert code in range(5), (arguments, code)
     assert "Traceback" not in told.err + told.out
@@ -156,19 +161,100 @@ def test_whatever_answers_at_the_address(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = {
-        "start": ["numbers", "--param", "a=b"],
-        "jobs": [],
-        "logs": ["r", "--partition", "p"],
-        "approve": ["r", "apply", "--sha", "3f9a1c07"],
-        "reject": ["r", "apply", "--sha", "3f9a1c07", "--reason", "wrong window"],
-    }
     with answering(*answer) as address:
         monkeypatch.setenv("TRUEUP_API", address)
         for name in ASKING:
-            code, told = said(capsys, [name, *words.get(name, ["r"])])
+            code, told = said(capsys, [name, *WORDS.get(name, ["r"])])
             assert 0 != code, (name, told)
             assert len(told.splitlines()) == 1
         assert 0 != said(capsys, ["status", "r", "--watch"])[0]
         assert 0 != said(capsys, ["status"])[0]
         assert 0 != said(capsys, ["report", "r", "--html", str(tmp_path / "page.html")])[0]
+
+
+def _like(value: Any) -> st.SearchStrategy[Any]:
+    """A document like one that the API gives, with something of another kind here and there."""
+    if isinstance(value, dict) and value:
+        made = st.fixed_dictionaries({name: _like(one) for name, one in value.items()})
+    elif isinstance(value, list) and value:
+        made = st.lists(st.one_of([_like(one) for one in value]), max_size=2)
+    else:
+        made = st.just(value)
+    return st.one_of([made] * 6 + [ANYTHING])
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.sampled_from([0, -1, 2**70, 10**400, 1e300, float("nan"), float("inf"), "", "\ud800", "\x1b[31m"])
+    | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["run", "next", "a"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+# Everything that a command reads, in one document: each takes what it knows of it.
+WHOLE: Any = {
+    "run": {"runId": "r", "status": "RUNNING", "kind": "backfill"},
+    "runs": [
+        {"runId": "r", "partitions": 3, "status": "x", "window": "w", "createdAt": "c", "requester": "q"}
+    ],
+    "jobs": [{"name": "numbers", "parameters": {"properties": {"a": {"type": "string"}}}}],
+    "partitions": [{"partitionId": "p", "records": {"read": 1}, "error": {"kind": "k"}, "updatedAt": None}],
+    "rejects": [{"partitionId": "p", "reject": {"a": 1}}],
+    "lines": [{"at": "t", "message": "m"}],
+    "entries": [{"at": "t", "who": "w", "verb": "v", "subject": "s", "why": "y"}],
+    "gates": [
+        {"name": "apply", "sha256": "3f9a1c07", "status": "OPEN", "facts": [{"name": "n", "value": "v"}]}
+    ],
+    "manifest": {"gates": [], "objects": []},
+    "eta": {"seconds": 3, "basis": "b"},
+    "next": None,
+    "location": "/runs/r",
+    "detail": "d",
+    "remedy": "r",
+}
+WORDS = {
+    "start": ["numbers", "--param", "a=b"],
+    "jobs": [],
+    "logs": ["r", "--partition", "p"],
+    "approve": ["r", "apply", "--sha", "3f9a1c07"],
+    "reject": ["r", "apply", "--sha", "3f9a1c07", "--reason", "wrong window"],
+}
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_whatever_document_answers_a_command(
+    name: str, stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @SETTINGS
+    @given(
+        document=ANYTHING | _like(WHOLE), status=st.sampled_from([200, 202, 400, 409]), plain=st.booleans()
+    )
+    @example(document={"run": "x"}, status=200, plain=True)
+    @example(document={"runs": {}, "jobs": {"a": 1}, "gates": "x", "entries": [[]]}, status=200, plain=False)
+    @example(document=WHOLE | {"next": "again"}, status=200, plain=True)
+    def ask(document: Any, status: int, plain: bool) -> None:
+        reply = Reply(status, "application/json", json.dumps(document).encode())
+        monkeypatch.setattr(SignedApi, "call", lambda *asked, **more: reply)
+        code, told = said(capsys, [name, *WORDS.get(name, ["r"]), *([] if plain else ["--json"])])
+        assert code in (0, 3, 4) or 1 == len(told.splitlines()), told
+
+    ask()
+
+
+@pytest.mark.parametrize(
+    ("path", "document", "told"),
+    [
+        ("/runs/r", {"run": "x"}, "something without 'phase'"),
+        ("/runs", {"runs": {}}, "something whose 'runs' is no array"),
+        ("/runs", {"runs": [{"runId": True}]}, "something without 'runs[0].job'"),
+        ("/runs", {"runs": [], "next": 3}, "something whose 'next' is no string"),
+        ("/jobs", [], "what is no object"),
+        ("/runs", {"runs": [], "next": None, "new": 1}, None),
+    ],
+)
+def test_what_is_no_answer_of_the_api_is_named(path: str, document: Any, told: str | None) -> None:
+    assert told == what_is_wrong("GET", path, 200, document)
+    assert "302, which it has no reason to" == what_is_wrong("GET", path, 302, document)

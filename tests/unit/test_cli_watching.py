@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from datetime import UTC, datetime
 from io import StringIO
@@ -11,6 +12,9 @@ import pytest
 import stamina
 from rich.console import Console
 
+from trueup.aws.api import Reply
+from trueup.cli.calling import Client
+from trueup.cli.patience import patiently
 from trueup.cli.watching import fitting, follow, lines
 from trueup.errors import StoreUnavailable
 from trueup.model.counters import Counters
@@ -50,20 +54,21 @@ def look(done: int, ended: int, *, phase: str = "apply", status: str = "RUNNING"
     ).document()
 
 
-class Looks:
+class Looks(Client):
     """The API, which answers with one look after the other."""
 
     def __init__(self, *looks: dict[str, Any]) -> None:
+        self._api = self  # type: ignore[assignment]
         self._looks = iter(looks)
 
-    def get(self, path: str) -> dict[str, Any]:
+    def call(self, *asked: Any) -> Reply:
         """The next one."""
-        return next(self._looks)
+        return Reply(200, "application/json", json.dumps(next(self._looks)).encode())
 
 
 def followed(capsys: pytest.CaptureFixture[str], *looks: dict[str, Any]) -> list[int]:
     """How many partitions each line said were done."""
-    follow(Looks(*looks, look(10, 10, status="SUCCEEDED")), "run-1", 0, quiet=False)  # type: ignore[arg-type]
+    follow(Looks(*looks, look(10, 10, status="SUCCEEDED")), "run-1", 0, quiet=False)
     return [int(line.split()[1]) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -83,17 +88,17 @@ class Flaking(Looks):
         super().__init__(*looks)
         self.calls = 0
 
-    def get(self, path: str) -> dict[str, Any]:
+    def call(self, *asked: Any) -> Reply:
         self.calls += 1
         if self.calls % 2 == 0:
             raise StoreUnavailable("The API answered 429: slow down.")
-        return super().get(path)
+        return super().call(*asked)
 
 
 def test_a_look_that_fails_ends_no_watching(capsys: pytest.CaptureFixture[str]) -> None:
     there = Flaking(look(2, 2), look(6, 6), look(10, 10, status="SUCCEEDED"))
     with stamina.set_testing(True, attempts=2):
-        detail = follow(there, "run-1", 0, quiet=False)  # type: ignore[arg-type]
+        detail = follow(there, "run-1", 0, quiet=False)
     assert ("SUCCEEDED", 5) == (detail["run"]["status"], there.calls)
     assert 3 == len(capsys.readouterr().out.splitlines())
 
@@ -101,7 +106,28 @@ def test_a_look_that_fails_ends_no_watching(capsys: pytest.CaptureFixture[str]) 
 def test_an_api_that_stays_away_is_told_as_that() -> None:
     there = Flaking(look(2, 2))
     with stamina.set_testing(True, attempts=1), pytest.raises(StoreUnavailable, match="429"):
-        follow(there, "run-1", 0, quiet=True)  # type: ignore[arg-type]
+        follow(there, "run-1", 0, quiet=True)
+
+
+def test_that_the_api_stays_away_is_told_after_the_third_failure_and_it_is_asked_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = []
+
+    def ask() -> int:
+        asked.append(1)
+        if len(asked) <= failures:
+            raise StoreUnavailable("The API answered 500: away.")
+        return len(asked)
+
+    said = []
+    for failures in (2, 3, 5):
+        asked.clear()
+        with stamina.set_testing(True, attempts=6):
+            assert failures + 1 == patiently(ask, 300)
+        said.append(capsys.readouterr().err)
+    told = "The API answered 500: away. trueup goes on asking, for 5 min in all.\n"
+    assert ["", told, told] == said
 
 
 def test_a_new_phase_begins_at_its_own_beginning(capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,13 +139,15 @@ def test_a_new_phase_begins_at_its_own_beginning(capsys: pytest.CaptureFixture[s
 
 def task(number: int, **more: Any) -> dict[str, Any]:
     """A task at work, as the API gives it."""
-    known = {"sliceId": number, "launch": number + 1, "partition": f"date=2013-01-{number + 1:02d}"}
+    at = "2026-01-01T00:00:00Z"
+    known = {"phase": "apply", "task": "arn", "registeredAt": at, "beatAt": at}
+    known |= {"sliceId": number, "launch": number + 1, "partition": f"date=2013-01-{number + 1:02d}"}
     return {**known, "share": 0.5, "recordsPerSecond": 1234.0, "straggler": None, "waiting": None, **more}
 
 
 def whole(*tasks: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A run with everything that the API says of it."""
-    run = {"runId": "job-1", "status": "RUNNING", "reason": None, "job": "job", "window": "all"}
+    run = look(5, 5)["run"] | {"runId": "job-1", "reason": None, "job": "job", "window": "all"}
     records = dict.fromkeys(("read", "used", "skipped", "rejected"), 0)
     produced = dict.fromkeys(("produced", "written", "unchanged", "refused"), 0)
     return {
@@ -191,7 +219,7 @@ def test_on_a_terminal_the_tasks_are_cut_and_not_the_rest(monkeypatch: pytest.Mo
     for name, value in {"COLUMNS": "80", "LINES": "24", "TERM": "xterm"}.items():
         monkeypatch.setenv(name, value)
     ended = whole(*MANY, run={**whole()["run"], "status": "SUCCEEDED"})
-    follow(Looks(ended), "run-1", 0, quiet=False)  # type: ignore[arg-type]
+    follow(Looks(ended), "run-1", 0, quiet=False)
     shown = terminal.getvalue()
     assert "dollars 1.2500" in shown
     assert "waits: the table is busy" in shown

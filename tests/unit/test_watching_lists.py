@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from trueup import Reject
 from trueup.errors import NotFound, RequestError
 from trueup.model.states import PartitionStatus, Phase, RunStatus
-from trueup.watching import Lists, lists, tokens
+from trueup.planning import read_partitions
+from trueup.watching import Lists, lists, rejects, room, tokens
 
 from .handler_world import World
 from .worker_cases import Numbers, job_file, job_of
@@ -67,6 +69,21 @@ def test_every_partition_comes_once_in_the_plans_order(here: World, limit: int) 
     assert [f"item={key}" for key in KEYS] == found
 
 
+def test_partitions_say_what_they_are_read_from_and_how_much_work_was_estimated() -> None:
+    sizes = {"k01": 3.0, "k02": 2.0}
+    fresh = World(
+        job_of(count=lambda self, part: round(sizes[part.label])),
+        job_file(partitions={"by": "list", "key": "item", "input": "days/{label}.csv"}),
+    )
+    run = fresh.ask(keys=list(sizes))
+    fresh.step(fresh.execution(run))
+    found = of(fresh).partitions(run.run_id).partitions
+    plan = fresh.artifacts.plan_of(fresh.run(run.run_id))
+    planned = read_partitions(fresh.artifacts.store.get(plan.partitions.key))
+    assert {"days/k01.csv", "days/k02.csv"} == {one.input for one in found}
+    assert [(one.input, one.weight) for one in planned] == [(one.input, one.weight) for one in found]
+
+
 def test_partitions_that_nobody_began_are_pending(here: World) -> None:
     fresh = World(job_of(), job_file())
     run = fresh.ask(keys=KEYS)
@@ -114,11 +131,70 @@ def test_every_reject_comes_once(here: World, limit: int) -> None:
 def test_a_page_of_large_rejects_ends_before_it_is_too_large(
     here: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    size = len('{"rejected": 5, "reason": "five"}')
-    monkeypatch.setattr(lists, "MOST_BYTES", 3 * size)
+    (one,) = of(here).rejects(run_id(here), limit=1).rejects
+    monkeypatch.setattr(room, "MOST_BYTES", 3 * room.size_of(one) + 5)
     found = list(pages(of(here).rejects, run_id=run_id(here), limit=1_000))
     assert [3] * 16 == [len(page.rejects) for page in found if page.rejects]
     assert [5, 6] * 24 == [one.reject["rejected"] for page in found for one in page.rejects]
+
+
+def test_a_reject_that_no_answer_holds_is_told_with_its_place(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rejects, "LONGEST_LINE", len('{"rejected": 5, "reason": "five"}') - 1)
+    found = [one.reject for page in pages(of(here).rejects, run_id=run_id(here)) for one in page.rejects]
+    assert len(KEYS) * 2 == len(found)
+    assert all(" bytes, more than an answer holds: they are in " in one["tooLarge"] for one in found)
+    assert found[0]["tooLarge"].endswith(" from byte 0 on")
+
+
+@pytest.mark.parametrize("name", ["partitions", "audit", "runs"])
+@pytest.mark.parametrize("fitting", [0, 1, 3])
+def test_a_page_of_large_entries_ends_before_it_is_too_large_and_none_is_lost(
+    here: World, monkeypatch: pytest.MonkeyPatch, name: str, fitting: int
+) -> None:
+    ask = getattr(of(here), name)
+    arguments = {} if name == "runs" else {"run_id": run_id(here)}
+    entries = {"partitions": "partitions", "audit": "entries", "runs": "runs"}[name]
+    all_of_it = getattr(ask(**arguments, limit=1_000), entries)
+    largest = max(map(room.size_of, all_of_it))
+    monkeypatch.setattr(room, "MOST_BYTES", fitting * largest)
+    found = [getattr(page, entries) for page in pages(ask, **arguments, limit=1_000)]
+    assert all_of_it == [one for page in found for one in page]
+    assert all(len(page) == 1 or sum(map(room.size_of, page)) <= fitting * largest for page in found)
+
+
+class LongLog:
+    """A log of lines, each of so many characters."""
+
+    def __init__(self, *lengths: int) -> None:
+        self.lines_of_it = [(datetime(2026, 1, 1, tzinfo=UTC), '"' * length) for length in lengths]
+
+    def lines(
+        self, stream: str, *, limit: int, after: str | None
+    ) -> tuple[list[tuple[datetime, str]], str | None]:
+        """As CloudWatch gives them: the mark is at the end of a page."""
+        start = int(after or 0)
+        found = self.lines_of_it[start : start + limit]
+        return found, str(start + len(found)) if found else None
+
+
+def test_a_page_of_long_log_lines_ends_before_it_is_too_large() -> None:
+    # A quote travels as four bytes.
+    log, after, found = LongLog(*[300_000] * 9, 10, 10), None, []
+    while True:
+        page, after = room.lines_that_fit(log, "s", limit=1_000, after=after)
+        assert sum(map(room.size_of, page)) <= room.MOST_BYTES
+        found += page
+        if after is None:
+            break
+    assert [300_000] * 9 + [10, 10] == [len(line.message) for line in found]
+
+
+def test_a_log_line_that_no_answer_holds_is_cut() -> None:
+    ((line,), _) = room.lines_that_fit(LongLog(2_000_000), "s", limit=1_000, after=None)
+    assert room.LONGEST_LINE == len(line.message)
+    assert room.size_of(line) <= room.MOST_BYTES
 
 
 @pytest.mark.parametrize("limit", [1, 10])

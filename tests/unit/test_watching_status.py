@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from trueup.ledger import keys
 from trueup.ledger.memory import MemoryTable
 from trueup.ledger.table import Item, Key, Write
 from trueup.model.counters import Counters
-from trueup.model.ledger import Counts, PartitionItem, Tally, TaskItem
+from trueup.model.ledger import Counts, LaunchTimes, PartitionItem, Tally, TaskItem
 from trueup.model.states import PartitionStatus, Phase, RunStatus
 from trueup.model.view import RunDetail
 from trueup.watching import Watch
@@ -154,7 +154,8 @@ def standing(**changes: Any) -> Standing:
     ended = Tally(partitions=6, work=60_000, records=Counters(read=240, used=240))
     counts = Counts(by_state={PartitionStatus.ACCEPTED: ended}, task_seconds=90)
     held_now = {"item=a": held}
-    return Standing(counts, Counts(), 95, [task], held_now, 10, 100.0, now)
+    launches = LaunchTimes(stopped=2, ended=2, ending=8_000, started=2, starting=20_000)
+    return Standing(counts, Counts(), 95, [task], held_now, 10, 100.0, now, launches, at_once=1, slices=3)
 
 
 def test_what_a_task_has_done_of_its_partition_is_told_from_records() -> None:
@@ -163,18 +164,46 @@ def test_what_a_task_has_done_of_its_partition_is_told_from_records() -> None:
     assert (4.0, 0.5, 65.0) == (standing().records_for_work, standing().share(task), standing().work_done)
 
 
-def test_the_time_left_is_the_work_left_at_the_pace_so_far() -> None:
+def test_the_time_left_is_the_work_left_at_the_pace_so_far_and_what_comes_after_it() -> None:
     eta = standing().eta()
-    # 95 s for 65 s of work; the task lived 5 s for 5 s of work, and 10 s of work count at the run's pace.
-    assert round(35 * (5 + 10 * 95 / 65) / 15) == 46
-    assert round(35 * 95 / 65) == eta.seconds == 51
-    assert eta.basis.startswith("1.46 task seconds for a second of estimated work, measured over 6 of 10")
+    # 95 s less 8 s of endings for 65 s of work; the task lived 5 s for 5 s of work, and 10 s of work count at
+    # the run's pace. 4 s until its end is accepted, and 3 s until the run's is written.
+    assert round(35 * (5 + 10 * (95 - 8) / 65) / 15 + 4 + 3) == eta.seconds == 50
+    assert eta.basis.startswith("1.34 task seconds for a second of estimated work, measured over 6 of 10")
+    assert eta.basis.endswith("35 s of it left, 1 tasks at work; 10 s to start a task and 4 s to accept one")
+
+
+def test_slices_that_nobody_has_yet_wait_for_a_slot_and_cost_a_start_and_an_end() -> None:
+    here = standing()
+    (task,) = here.tasks
+    less = replace(here, tasks=[task.model_copy(update={"work_left": 10})])
+    pace = (95 - 8) / 65
+    mine = 5 * (5 + 10 * pace) / 15 + 4
+    # 30 s of work are nobody's: one slice of the three. One after the other, or side by side,
+    # where its task is taken to be half started.
+    for at_once, seconds in ((1, mine + 10 + 30 * pace + 4), (2, 10 / 2 + 30 * pace + 4)):
+        eta = replace(less, at_once=at_once).eta()
+        assert round(seconds + 3) == eta.seconds
+        assert "1 slices to come" in eta.basis
+
+
+def test_who_waits_to_be_accepted_longer_than_others_did_waits_a_little_longer_still() -> None:
+    here = standing()
+    (task,) = here.tasks
+    through = task.model_copy(
+        update={"partition": None, "reported": 4, "work_left": 0.0, "work_reported": 40.0}
+    )
+    told = []
+    for waited in (1, 3, 20):
+        now = here.now + timedelta(seconds=waited)
+        told.append(replace(here, tasks=[through], held={}, now=now).eta().seconds)
+    assert [4 - 1 + 3, 4 - 3 + 3, 25 - 20 + 3] == told
 
 
 def test_between_two_heartbeats_the_time_left_runs_down_and_nothing_else_changes() -> None:
     here = standing()
     later = replace(here, now=here.now + timedelta(seconds=8), task_seconds=here.task_seconds + 8)
-    assert (51, 43) == (here.eta().seconds, later.eta().seconds)
+    assert (50, 42) == (here.eta().seconds, later.eta().seconds)
     assert here.pace == later.pace
 
 
@@ -190,11 +219,11 @@ def test_what_a_task_reported_is_done_also_when_it_is_gone_and_nobody_judged_it_
     assert 6 == less.done
 
 
-def test_all_that_is_worked_and_not_judged_yet_is_no_end() -> None:
+def test_all_that_is_worked_and_not_judged_yet_is_no_end_but_near_it() -> None:
     here = standing()
     all_of_it = here.counts.model_copy(update={"reported": 4, "reported_work": 40_000})
     eta = replace(here, counts=all_of_it, tasks=[], held={}).eta()
-    assert (None, "all is worked, and what was reported is being accepted") == (eta.seconds, eta.basis)
+    assert (3, "all is worked, and what was reported is being accepted") == (eta.seconds, eta.basis)
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(0, None), (50, None), (90, "slow: 95 s at item=a")])
@@ -302,6 +331,47 @@ def test_status_reads_a_handful_of_items_and_two_for_each_task_however_many_part
     detail = watch(here).status(run.run_id)
     assert 16 == len(detail.tasks)
     assert table.items <= 20 + 2 * 16
+
+
+class ForgettingTable(CountingTable):
+    """A table whose tasks of one run are proved stopped while somebody reads them."""
+
+    when = ""
+    forget: Callable[[], None] = staticmethod(lambda: None)
+
+    def query(self, pk: str, prefix: str = "", after: str = "") -> Iterator[Item]:
+        now, self.when = self.when if prefix == "TASK#" else "", "" if prefix == "TASK#" else self.when
+        if now == "before":
+            self.forget()
+        yield from list(super().query(pk, prefix, after))
+        if now == "after":
+            self.forget()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("number", [1, 4])
+def test_progress_neither_jumps_nor_falls_back_where_tasks_are_proved_stopped_while_they_are_read(
+    when: str, number: int
+) -> None:
+    table = ForgettingTable()
+    here = World(job_of(), job_file(limits={"max_concurrency": 16}), table=table)
+    run = here.ask(keys=[f"p{index:06d}" for index in range(320)])
+    playing = rounds(here)
+    while len(through := [one for one in here.ledger.tasks.of(run.run_id) if one.is_through]) < number:
+        next(playing)
+    before = watch(here).status(run.run_id)
+
+    def forget() -> None:
+        for task in through[:number]:
+            here.ledger.tasks.proved_stopped(run.run_id, task)
+
+    table.when, table.forget, table.items = when, forget, 0  # type: ignore[method-assign]
+    at_it = watch(here).status(run.run_id)
+    assert table.items <= 20 + 2 * len(before.tasks)
+    after = watch(here).status(run.run_id)
+    assert before.partitions == at_it.partitions == after.partitions
+    assert before.work == at_it.work == after.work
+    assert len(before.tasks) - number == len(at_it.tasks) == len(after.tasks)
 
 
 def _fill(table: MemoryTable, run_id: str, number: int) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from trueup import Reject, Throttled
+from trueup.metrics import FUNCTION_METRICS, NAMESPACE, TASK_METRICS, EmbeddedMetrics, NoMetrics
 from trueup.testing import LocalRun, ManualClock
 from trueup.worker import Worker
-from trueup.worker.metrics import METRICS, NAMESPACE, EmbeddedMetrics, NoMetrics
 
 from .worker_cases import Numbers, job_of, last, run_of, step_until
 
@@ -27,7 +27,7 @@ class Kept:
     def __init__(self) -> None:
         self.lines: list[Mapping[str, float]] = []
 
-    def emit(self, values: Mapping[str, float]) -> None:
+    def emit(self, values: Mapping[str, float], **dimensions: str) -> None:
         """Keep them."""
         self.lines.append(dict(values))
 
@@ -77,7 +77,7 @@ def test_a_task_measures_what_it_does() -> None:
 
 
 def test_every_metric_is_emitted_and_none_besides() -> None:
-    assert set(METRICS) == set(measured(busy()).sums())
+    assert set(TASK_METRICS) == set(measured(busy()).sums())
 
 
 def test_after_a_take_over_only_new_records_are_measured() -> None:
@@ -120,9 +120,20 @@ def test_a_metric_that_is_not_published_is_refused() -> None:
         EmbeddedMetrics({}, ManualClock(), io.StringIO()).emit({"Surprise": 1})
 
 
-def test_the_page_lists_every_metric_with_its_unit_and_meaning() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.+?) \|$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
-    assert [(name, unit, what) for name, (unit, what) in METRICS.items()] == rows
+def test_the_page_lists_every_metric_of_tasks_with_its_unit_and_meaning() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]+?) \|$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [(name, unit, what) for name, (unit, what) in TASK_METRICS.items()] == rows
+
+
+def test_the_page_lists_every_metric_of_functions_with_its_unit_dimensions_and_meaning() -> None:
+    row = r"^\| `(\w+)` \| (\w+) \| ([^|]+?) \| ([^|]+?) \|$"
+    rows = re.findall(row, DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    listed = [
+        (name, unit, dimensions.replace("`", ""), what)
+        for name, unit, dimensions, what in rows
+        if name in FUNCTION_METRICS or unit in ("Count", "Seconds")
+    ]
+    assert [(name, *told) for name, told in FUNCTION_METRICS.items()] == listed
 
 
 def test_the_page_names_the_namespace() -> None:

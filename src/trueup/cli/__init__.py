@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -91,6 +92,9 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and answer its exit code. Tracebacks are shown with TRUEUP_DEBUG=1 only."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # data may have halves of characters in it
     code = _run(sys.argv[1:] if arguments is None else list(arguments))
     try:
         sys.stdout.flush()

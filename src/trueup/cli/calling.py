@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trueup.cli.answers import what_is_wrong
+from trueup.cli.patience import AT_ONCE, patiently
 from trueup.errors import StoreUnavailable, TrueupError, UsageError
 from trueup.texts import printable
 
@@ -47,18 +49,21 @@ class Client:
             )
         self._api = SignedApi(address, _keys(person, address) if person else None)
 
-    def get(self, path: str, **query: object) -> Any:
-        """The document at a path; parameters that are None are left out."""
-        return self._document("GET", path, query)
+    def get(self, path: str, *, patience: float = AT_ONCE, **query: object) -> Any:
+        """The document at a path; parameters that are None are left out. Asked again for so many seconds."""
+        return patiently(lambda: self._document("GET", path, query), patience)
 
     def post(self, path: str, body: Any) -> Any:
-        """The document that a body is answered with."""
+        """The document that a body is answered with. Asked once: whoever may ask twice does so."""
         return self._document("POST", path, {}, body)
 
     def text(self, path: str, accept: str) -> str:
         """What lies at a path, in that kind."""
-        reply = self._api.call("GET", path, {}, accept=accept)
-        return _checked(reply).body.decode()
+        reply = patiently(lambda: _checked(self._api.call("GET", path, {}, accept=accept)), AT_ONCE)
+        try:
+            return reply.body.decode()
+        except ValueError as error:
+            raise _strange("bytes that are no text") from error
 
     def pages(self, path: str, entries: str, limit: int | None, **query: object) -> Iterator[Any]:
         """The entries of a list, page by page."""
@@ -67,6 +72,8 @@ class Client:
             size = _PAGE if left is None else min(_PAGE, left)
             page = self.get(path, limit=size, after=after, **query)
             yield from page[entries]
+            if after is not None and page["next"] == after:
+                raise _strange("the same page again")
             after = page["next"]
             left = None if left is None else left - len(page[entries])
             if after is None or left == 0:
@@ -74,9 +81,12 @@ class Client:
 
     def _document(self, method: str, path: str, query: dict[str, Any], body: Any = None) -> Any:
         asked = {name: str(value) for name, value in query.items() if value is not None}
-        document = _object(_checked(self._api.call(method, path, asked, body)))
+        reply = _checked(self._api.call(method, path, asked, body))
+        document = _object(reply)
         if document is None:
             raise _strange("no JSON object")
+        if wrong := what_is_wrong(method, path, reply.status, document):
+            raise _strange(wrong)
         return document
 
 
@@ -99,7 +109,7 @@ def _object(reply: Reply) -> _Object | None:
 
 def _strange(what: str) -> TrueupError:
     return TrueupError(
-        f"The API answered {what}.", remedy=f"Check {VARIABLE}: it may be somebody else's address."
+        f"The API answered {printable(what)}.", remedy=f"Check {VARIABLE}: it may be somebody else's address."
     )
 
 

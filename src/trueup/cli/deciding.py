@@ -10,6 +10,7 @@ import typer
 
 from trueup.cli.calling import Client, run_path
 from trueup.cli.gates import SHOWN, lines
+from trueup.cli.patience import AT_ONCE, patiently
 from trueup.errors import UsageError
 
 LEAST = 6
@@ -36,8 +37,10 @@ def decide(
             remedy=f"Look at it with `trueup gates {run}`, and give {LEAST} characters of its hash or more.",
         )
     path = run_path(run, "gates", quote(name, safe=""), verb)
-    # The whole hash of what was shown: had it changed since, the word would be refused.
-    return there.post(path, {"sha256": gate["sha256"], "comment": comment})
+    # The whole hash of what was shown: had it changed since, the word would be refused. The same word of the
+    # same person again changes nothing, so an answer that was lost is asked for again.
+    word = {"sha256": gate["sha256"], "comment": comment}
+    return patiently(lambda: there.post(path, word), AT_ONCE)
 
 
 def _gate(there: Client, run: str, name: str) -> Any:

@@ -17,6 +17,9 @@ def command(
     state: Annotated[str | None, typer.Option(help="Only those in this state, such as FAILED.")] = None,
     phase: Annotated[str | None, typer.Option(help="Of this phase; without it, the one at work.")] = None,
     limit: Limit = None,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="Also the work that was estimated, and where each is read from.")
+    ] = False,
     api: Address = None,
     person: Person = None,
     json: Json = False,
@@ -31,12 +34,16 @@ def command(
         print_json({"partitions": found})
         return
     columns = ["partition", "state", "read", "written", "rejected", "refused", "changed", "error"]
-    print_table(columns, map(_row, found), right=["read", "written", "rejected", "refused"])
+    if wide:
+        columns[1:1] = ["input", "work (s)"]
+    rows = [_row(one, wide=wide) for one in found]
+    print_table(columns, rows, right=["work (s)", "read", "written", "rejected", "refused"])
 
 
-def _row(one: dict[str, Any]) -> tuple[str, ...]:
+def _row(one: dict[str, Any], *, wide: bool) -> tuple[str, ...]:
     records = one["records"]
     figures = [f"{records[name]:,}" for name in ("read", "written", "rejected", "refused")]
     error = one["error"]
     told = f"{error['kind']}: {error['message']}" if error else one["reason"] or ""
-    return one["partitionId"], one["status"], *figures, shown_time(one["updatedAt"]), told
+    planned = (one["input"] or "", f"{one['weight'] or 0:,.1f}") if wide else ()
+    return one["partitionId"], *planned, one["status"], *figures, shown_time(one["updatedAt"]), told

@@ -29,8 +29,8 @@ def command(
 ) -> None:
     """Show how a run stands, or list the newest runs.
 
-    The time left is told once work was measured, and is an estimate: from half-way on half of what is told is
-    within 25 % of the truth and nine in ten within 50 %, so that a single look may be further off.
+    The time left is told once work was measured, and is an estimate: from half-way on the end that it means
+    is off by a quarter of what the run takes in all, at most, unless machines change their speed or many die.
 
     Exits 0 while the run goes on or where it succeeded, 1 where it failed, 3 where it waits for a person, 4
     where it was cancelled.

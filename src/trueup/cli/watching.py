@@ -12,7 +12,7 @@ import typer
 from trueup.cli.calling import Client, run_path
 from trueup.cli.exits import of_run
 from trueup.cli.output import duration, shown_person
-from trueup.cli.patience import AT_ONCE, ON_THE_WAY, patiently
+from trueup.cli.patience import AT_ONCE, ON_THE_WAY
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,7 +53,7 @@ def _looks(there: Client, run: str, every: float) -> Iterator[Any]:
     while True:
         # That one look fails says nothing of the run, which goes on.
         patience = AT_ONCE if before is None else ON_THE_WAY
-        look = patiently(lambda: there.get(run_path(run)), patience)
+        look = there.get(run_path(run), patience=patience)
         detail = before = never_back(before, look)
         yield detail
         if detail["run"]["status"] in _OVER or detail["gate"]:

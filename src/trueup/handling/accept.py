@@ -10,6 +10,7 @@ from trueup.accepting import UNREGISTERED, Acceptance, Answer, Launch, over
 from trueup.artifacts import Artifacts
 from trueup.handling.ends import ended_of, of_stopped, told
 from trueup.ledger import Ledger
+from trueup.metrics import UNMEASURED, Metrics
 from trueup.model.plan import Slice
 from trueup.model.states import Phase
 from trueup.platform import Ended, Endings
@@ -23,6 +24,7 @@ class Accepting:
     artifacts: Artifacts
     acceptance: Acceptance
     endings: Endings
+    metrics: Metrics = UNMEASURED
 
     def handle(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Accept the launch of `{order, number, ended}`: what next and, where it is `again`, after how long.
@@ -33,15 +35,20 @@ class Accepting:
         ended = self._asked(launch, event["order"]["job"], ended_of(event["ended"]))
         answer = self.acceptance.accept(launch, ended)
         if answer is not Answer.STOPPING:
-            self.ledger.audit.launch_ended(
-                launch.run_id,
-                launch.launch,
-                subject=subject(launch),
-                how=told(ended),
-                answer=answer.value,
-            )
+            self._tell(launch, event["order"]["job"], ended, answer)
         pause = self.acceptance.pause(launch) if answer is Answer.AGAIN else 0
         return {"answer": answer.value, "seconds": pause}
+
+    def _tell(self, launch: Launch, job: str, ended: Ended, answer: Answer) -> None:
+        is_news = self.ledger.audit.launch_ended(
+            launch.run_id,
+            launch.launch,
+            subject=subject(launch),
+            how=told(ended),
+            answer=answer.value,
+        )
+        if is_news:
+            self.metrics.emit({"LaunchesEnded": 1}, job=job, phase=launch.phase.value, answer=answer.value)
 
     def _asked(self, launch: Launch, job: str, ended: Ended) -> Ended:
         """Where nobody told how the task ended (a timeout, a lost word), the platform is asked."""

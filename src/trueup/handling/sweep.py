@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trueup.clock import Clock
 from trueup.errors import TrueupError
 from trueup.gating import Gating
 from trueup.handling.close import Closing
 from trueup.handling.start import start_execution
 from trueup.ledger import Ledger
 from trueup.logs import about
+from trueup.metrics import UNMEASURED, Metrics
 from trueup.model.states import RunStatus
 from trueup.platform import OVER, Machines
 from trueup.settling import Settlement
@@ -29,6 +31,8 @@ class Sweeping:
     executions: Machines
     closing: Closing
     gating: Gating
+    clock: Clock
+    metrics: Metrics = UNMEASURED
 
     def handle(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Look after every run on the list; `did` says what was found of each, `failed` what went wrong.
@@ -48,7 +52,21 @@ class Sweeping:
                 except Exception as fault:  # An item that cannot be read, or a bug that one run finds.
                     log.exception("not looked after")
                     failed[run_id] = f"{type(fault).__name__}: {fault}"
+        self._measure(len(did) + len(failed), len(failed))
         return {"did": did, "failed": failed}
+
+    def _measure(self, runs: int, failed: int) -> None:
+        """What nobody would count if no sweep did; of gates, those of which nothing is decided."""
+        now = self.clock.now()
+        waits = [(now - gate.opened_at).total_seconds() for gate in self.ledger.gates.waiting()]
+        self.metrics.emit(
+            {
+                "RunsUnsettled": runs,
+                "RunsNotLookedAfter": failed,
+                "GatesWaiting": len(waits),
+                "GateWaitingSeconds": max([0.0, *waits]),
+            }
+        )
 
     def _look_after(self, run_id: str) -> str:
         run = self.ledger.runs.get(run_id)

@@ -43,8 +43,11 @@ class Audit:
 
     def launch_ended(
         self, run_id: str, launch: int, *, subject: str, how: str, answer: str, who: str = "trueup:accept"
-    ) -> None:
-        """Tell how a launch ended and what was decided, once: the first to tell it is believed."""
+    ) -> bool:
+        """Tell how a launch ended and what was decided, once: the first to tell it is believed.
+
+        Gives whether it was told now, and not before.
+        """
         entry = self.entry(run_id, who=who, verb="launch-ended", subject=subject, why=how, after=answer)
         untold = Clause("the end was not told before", "answer", "absent")
         told = {"launch": launch, "answer": answer, "how": how}
@@ -52,7 +55,8 @@ class Audit:
         try:
             self._table.transact([mark, entry])
         except TransactionFailed:
-            return
+            return False
+        return True
 
     def of(self, run_id: str) -> Iterator[AuditEntry]:
         """The trail of a run, oldest first."""

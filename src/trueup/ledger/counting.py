@@ -2,7 +2,8 @@
 
 They are moved in the transactions that move the partitions.
 
-A counter item has one attribute per figure, `<phase>.<state>.<figure>`, and the seconds of tasks.
+A counter item has one attribute per figure, `<phase>.<state>.<figure>`, and what the run's launches took:
+the seconds of tasks and, of those proved stopped, how many they were and what they took beside their work.
 `<phase>.reported.<figure>` is what tasks that are gone said to have reported, less what was judged of that:
 so progress does not fall back between the end of a task and the judgement of its partitions. It is what
 heartbeats said, and so about right; nothing is decided by it.
@@ -12,17 +13,20 @@ the shard of its own transaction.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from trueup.ledger import keys
 from trueup.ledger.table import Item, Write
 from trueup.model.counters import COUNTERS, Counters
-from trueup.model.ledger import Counts, PartitionItem, Tally, TaskItem
+from trueup.model.ledger import Counts, LaunchTimes, PartitionItem, Tally, TaskItem
 from trueup.model.states import END_STATES, PartitionStatus, Phase
 
 _TASK_SECONDS = "taskSeconds"
+_LAUNCHES = "launches."
 _REPORTED = "reported"
 _FAILED = "failed"
 
@@ -43,13 +47,30 @@ def count(run_id: str, phase: Phase, moves: Sequence[tuple[PartitionItem, Partit
     return [Write(keys.count(run_id, shard), adds=moved)] if moved else []
 
 
-def count_task(run_id: str, task: TaskItem, seconds: int) -> Write:
-    """The write that adds a task's time, and what it said to have reported, to one of the counter items."""
-    adds = {_TASK_SECONDS: seconds}
+def count_task(run_id: str, task: TaskItem, now: datetime) -> Write:
+    """The write that adds a task, proved stopped now, to one of the counter items.
+
+    Its time, how long it took to start and, where it worked all of its slice, to be proved stopped after its
+    last word (in milliseconds), and what it said to have reported.
+    """
+    adds = {
+        _TASK_SECONDS: max(0, math.ceil((now - task.registered_at).total_seconds())),
+        f"{_LAUNCHES}stopped": 1,
+    }
+    if task.is_through:
+        adds[f"{_LAUNCHES}ended"] = 1
+        adds[f"{_LAUNCHES}ending"] = _milliseconds(now - task.beat_at)
+    if task.launched_at is not None:
+        adds[f"{_LAUNCHES}started"] = 1
+        adds[f"{_LAUNCHES}starting"] = _milliseconds(task.registered_at - task.launched_at)
     if task.reported:
         adds[f"{task.phase.value}.{_REPORTED}.partitions"] = task.reported
         adds[f"{task.phase.value}.{_REPORTED}.work"] = round(task.work_reported * 1000)
     return Write(keys.count(run_id, task.launch % keys.SHARDS), adds=adds)
+
+
+def _milliseconds(span: timedelta) -> int:
+    return max(0, round(span.total_seconds() * 1000))
 
 
 def follow(run_id: str, moves: Sequence[tuple[PartitionItem, PartitionStatus]]) -> Write:
@@ -77,7 +98,7 @@ def tally(shards: Sequence[Item], phase: Phase | None) -> Counts:
     reported: Counter[str] = Counter()
     for shard in shards:
         for attribute, amount in shard.items():
-            if attribute == _TASK_SECONDS:
+            if attribute == _TASK_SECONDS or attribute.startswith(_LAUNCHES):
                 continue
             of_phase, status, name = attribute.split(".")
             if phase is not None and of_phase != phase.value:
@@ -89,9 +110,16 @@ def tally(shards: Sequence[Item], phase: Phase | None) -> Counts:
     return Counts(
         by_state={status: _tally(figures) for status, figures in sums.items() if any(figures.values())},
         task_seconds=sum(shard.get(_TASK_SECONDS, 0) for shard in shards),
+        launches=_launches(shards),
         reported=reported["partitions"],
         reported_work=reported["work"],
     )
+
+
+def _launches(shards: Sequence[Item]) -> LaunchTimes:
+    names = ("stopped", "ended", "ending", "started", "starting")
+    sums = {name: sum(shard.get(_LAUNCHES + name, 0) for shard in shards) for name in names}
+    return LaunchTimes(**sums)
 
 
 def _figures(item: PartitionItem) -> dict[str, int]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trueup.clock import Clock
 from trueup.errors import LaunchTaken, LostOwnership
@@ -92,6 +91,11 @@ class Tasks:
         """All tasks of a run that are not proved stopped."""
         return map(_read, self._table.query(keys.run(run_id)[0], "TASK#"))
 
+    def forgotten(self, run_id: str, tasks: Iterable[TaskItem]) -> set[int]:
+        """The launches of those among these tasks that were proved stopped by now."""
+        at = {keys.task(run_id, one.phase, one.slice_id, one.launch): one.launch for one in tasks}
+        return set(at.values()) - {at[key] for key in self._table.get_many(list(at))}
+
     def of_slice(self, run_id: str, phase: Phase, slice_id: int) -> Iterator[TaskItem]:
         """The tasks of one slice that are not proved stopped."""
         prefix = keys.task(run_id, phase, slice_id, 0)[1].rpartition("#")[0] + "#"
@@ -110,12 +114,11 @@ class Tasks:
         """
         key = keys.task(run_id, task.phase, task.slice_id, task.launch)
         clause = Clause("it is the task that was proved stopped", "task", "=", task.task)
-        lived = max(0, math.ceil((self._clock.now() - task.registered_at).total_seconds()))
         try:
             self._table.transact(
                 [
                     Write(key, delete=True, clauses=(clause,)),
-                    count_task(run_id, task, lived),
+                    count_task(run_id, task, self._clock.now()),
                     Write(keys.ended(run_id, task.launch), sets=_life(task, self._clock)),
                 ]
             )

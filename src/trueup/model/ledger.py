@@ -180,6 +180,11 @@ class TaskItem(Value):
     work_left: float = 0.0
     throttled: Count = 0
 
+    @property
+    def is_through(self) -> bool:
+        """Whether it said to have worked all of its slice."""
+        return self.reported > 0 and not self.work_left
+
 
 class LaunchLife(Value):
     """What is left of a launch when it is over: when it lived, what it met, how it ended.
@@ -236,16 +241,33 @@ class Tally(Value):
         )
 
 
+class LaunchTimes(Value):
+    """What the tasks of a run that were proved stopped took beside their work; times in milliseconds.
+
+    `stopped` is how many they are. Of these, `ended` worked all of their slice: `ending` is from the last
+    word of each to the proof. Of `started` it is known when they were launched: `starting` is from there
+    until each registered.
+    """
+
+    stopped: int = 0
+    ended: int = 0
+    ending: int = 0
+    started: int = 0
+    starting: int = 0
+
+
 class Counts(Value):
     """Partitions by end state and their records, summed over the shards.
 
     `task_seconds`: from registering until proved stopped, of all tasks of the run that are; whole seconds.
+    `launches` says what those took beside their work.
     `reported`: partitions that such tasks said to have reported and nobody judged yet, with their work in
     milliseconds. By their heartbeats, so below 0 where tasks died between two.
     """
 
     by_state: dict[PartitionStatus, Tally] = Field(default_factory=dict)
     task_seconds: int = 0
+    launches: LaunchTimes = Field(default_factory=LaunchTimes)
     reported: int = 0
     reported_work: int = 0
 

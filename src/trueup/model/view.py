@@ -113,7 +113,10 @@ class TaskView(Value):
 
 
 class Eta(Value):
-    """When the phase will be through: unknown (None) until enough was measured. `basis` says from what."""
+    """When the run will have ended: unknown (None) until enough was measured. `basis` says from what.
+
+    Where other phases follow it is when the phase at work will have ended; `basis` says so.
+    """
 
     seconds: int | None = None
     at: Instant | None = None
@@ -160,10 +163,16 @@ class RunList(Value):
 
 
 class PartitionView(Value):
-    """One partition. PENDING ones are those that no task took yet."""
+    """One partition. PENDING ones are those that no task took yet.
+
+    `input` is the location that it is worked from, where it has one, and `weight` the seconds of work that
+    the plan estimated.
+    """
 
     partition_id: str
     status: PartitionStatus
+    input: str | None = None
+    weight: float | None = None
     records: Counters = Field(default_factory=Counters)
     skipped: dict[str, Count] = Field(default_factory=dict)
     replayed: Count = 0

@@ -97,7 +97,7 @@ class Comparisons:
         gathered = _Gathered()
         if plan is not None:
             for phase in (Phase.COMPARE, Phase.CONFIRM):
-                for item, _, _ in planned_items(self._ledger, self._artifacts, run, phase, plan):
+                for item, *_ in planned_items(self._ledger, self._artifacts, run, phase, plan):
                     self._gather(gathered, phase, item)
         findings = list(self._findings(gathered))
         return _report(run, plan, gathered, findings)

@@ -91,7 +91,7 @@ class Gatherer:
         if plan is None:
             return []
         found = planned_items(self._ledger, self._artifacts, run, phase, plan)
-        return [item for item, _, _ in found]
+        return [item for item, *_ in found]
 
     def _ended_at(self, run: Run) -> datetime:
         """When its end was written, as the trail says."""

@@ -101,7 +101,7 @@ class Repairs:
         )
 
     def _compared(self, run: Run, phase: Phase, plan: Plan, gathered: _Gathered) -> Iterator[Compared]:
-        for item, _, _ in planned_items(self._ledger, self._artifacts, run, phase, plan):
+        for item, *_ in planned_items(self._ledger, self._artifacts, run, phase, plan):
             if item.status not in (PartitionStatus.ACCEPTED, PartitionStatus.SKIPPED):
                 why = item.error.message if item.error else item.status.value
                 gathered.troubles.append(f"{item.partition_id} in the phase {phase.value}: {why}")

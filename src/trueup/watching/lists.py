@@ -8,7 +8,8 @@ from itertools import islice
 from trueup.artifacts import Artifacts
 from trueup.ledger import Ledger
 from trueup.model.jobs import AnyJob
-from trueup.model.ledger import PartitionItem, Run
+from trueup.model.ledger import AuditEntry, PartitionItem, Run
+from trueup.model.plan import Partition
 from trueup.model.states import PartitionStatus, Phase, RunStatus
 from trueup.model.view import (
     AuditList,
@@ -19,18 +20,17 @@ from trueup.model.view import (
     RejectList,
     RejectView,
     RunList,
+    RunView,
 )
-from trueup.texts import in_json
 from trueup.watching import tokens
 from trueup.watching.planned import Placed, planned_items
 from trueup.watching.rejects import lines_from
+from trueup.watching.room import Room
 from trueup.watching.status import current_phase, view
 
 MOST_AT_ONCE = 1_000
 LOOKED_AT = 2_000
 """Items that one page of a filtered list looks at: rather a short page than a long wait."""
-MOST_BYTES = 4 * 2**20
-"""A page ends with the entry that brings it to so many: Lambda answers with 6 MB at most."""
 _BATCH = 100
 
 
@@ -56,27 +56,36 @@ class Lists:
     ) -> RunList:
         """Runs, the newest first, of a job or in a state."""
         mark = str(tokens.read(after, at="")["at"])
-        found: list[Run] = []
+        found: list[RunView] = []
+        room = Room()
         looked_at, more = 0, True
         while more and len(found) < limit and looked_at < LOOKED_AT:
             page = list(islice(self._ledger.runs.newest(mark), _BATCH))
             more = len(page) == _BATCH
             for run, at in self._ledger.runs.many(page):
+                wanted = job in (None, run.job) and status in (None, run.status)
+                if wanted and not room.takes(one := view(run)):
+                    return RunList(runs=found, next=tokens.write(at=mark))
                 mark, looked_at = at, looked_at + 1
-                if job in (None, run.job) and status in (None, run.status):
-                    found.append(run)
+                if wanted:
+                    found.append(one)
                 if len(found) == limit:
                     more = True
                     break
-        return RunList(runs=[view(run) for run in found], next=tokens.write(at=mark) if more else None)
+        return RunList(runs=found, next=tokens.write(at=mark) if more else None)
 
     def audit(self, run_id: str, *, limit: int = 100, after: str | None = None) -> AuditList:
         """The trail of a run, oldest first."""
         self._ledger.runs.get(run_id)
         mark = str(tokens.read(after, at="")["at"])
-        entries = list(islice(self._ledger.audit.after(run_id, mark), limit + 1))
-        last = tokens.write(at=entries[limit - 1][1]) if len(entries) > limit else None
-        return AuditList(entries=[entry for entry, _ in entries[:limit]], next=last)
+        found: list[AuditEntry] = []
+        room = Room()
+        for entry, at in self._ledger.audit.after(run_id, mark):
+            if len(found) == limit or not room.takes(entry):
+                return AuditList(entries=found, next=tokens.write(at=mark))
+            found.append(entry)
+            mark = at
+        return AuditList(entries=found)
 
     def partitions(
         self,
@@ -92,11 +101,16 @@ class Lists:
         phase = phase or self._phase(run)
         start = tokens.read(after, offset=0, seen=0)
         found: list[PartitionView] = []
-        for item, offset, seen in self._items(run, phase, start["offset"], start["seen"]):
+        behind, room = start, Room()
+        for item, offset, seen, planned in self._items(run, phase, start["offset"], start["seen"]):
             if state in (None, item.status):
-                found.append(_partition(item))
+                one = _partition(item, planned)
+                if not room.takes(one):
+                    return PartitionList(phase=phase, partitions=found, next=tokens.write(**behind))
+                found.append(one)
+            behind = {"offset": offset, "seen": seen}
             if len(found) == limit or seen - start["seen"] >= LOOKED_AT:
-                more = None if seen >= run.expected(phase) else tokens.write(offset=offset, seen=seen)
+                more = None if seen >= run.expected(phase) else tokens.write(**behind)
                 return PartitionList(phase=phase, partitions=found, next=more)
         return PartitionList(phase=phase, partitions=found)
 
@@ -114,7 +128,7 @@ class Lists:
         phase = phase or self._phase(run)
         start = tokens.read(after, offset=0, seen=0, object=0, byte=0)
         if partition is not None:
-            items: Iterator[Placed] = iter([(self._ledger.partitions.get(run_id, phase, partition), 0, 0)])
+            items: Iterator[Placed] = iter([Placed(self._ledger.partitions.get(run_id, phase, partition))])
         else:
             items = self._items(run, phase, start["offset"], start["seen"])
         return self._rejects(run_id, phase, items, start, limit)
@@ -128,15 +142,18 @@ class Lists:
         limit: int,
     ) -> RejectList:
         found: list[RejectView] = []
-        size = 0
+        room = Room()
         offset, seen = start["offset"], start["seen"]
         place, byte = start["object"], start["byte"]
-        for item, behind, seen_then in items:
+        for item, behind, seen_then, _ in items:
             for line, at, next_byte in lines_from(self._artifacts, run_id, phase, item, place, byte):
-                found.append(RejectView(partition_id=item.partition_id, reject=line))
-                size += len(in_json(line).encode())
-                if len(found) == limit or size >= MOST_BYTES:
-                    more = tokens.write(offset=offset, seen=seen, object=at, byte=next_byte)
+                one = RejectView(partition_id=item.partition_id, reject=line)
+                fits = room.takes(one)
+                if fits:
+                    found.append(one)
+                    place, byte = at, next_byte
+                if not fits or len(found) == limit:
+                    more = tokens.write(offset=offset, seen=seen, object=place, byte=byte)
                     return RejectList(rejects=found, next=more)
             offset, seen, place, byte = behind, seen_then, 0, 0
             if seen - start["seen"] >= LOOKED_AT:
@@ -148,7 +165,7 @@ class Lists:
     def with_rejects(self, run: Run) -> list[str]:
         """The ids of the partitions of a run that were rejected, refused, or that hold rejects."""
         phase = run.phases[-1]
-        return [item.partition_id for item, _, _ in self._items(run, phase, 0, 0) if holds_rejects(item)]
+        return [item.partition_id for item, *_ in self._items(run, phase, 0, 0) if holds_rejects(item)]
 
     def _phase(self, run: Run) -> Phase:
         return current_phase(run, self._ledger.verdicts.counts_by_phase(run.run_id))
@@ -167,8 +184,10 @@ def holds_rejects(item: PartitionItem) -> bool:
     return bool(left) or item.status in (PartitionStatus.REJECTED, PartitionStatus.REFUSED)
 
 
-def _partition(item: PartitionItem) -> PartitionView:
+def _partition(item: PartitionItem, planned: Partition | None) -> PartitionView:
     return PartitionView(
+        input=planned.input if planned else None,
+        weight=planned.weight if planned else None,
         partition_id=item.partition_id,
         status=item.status,
         records=item.counters,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from trueup.artifacts import Artifacts
 from trueup.ledger import Ledger
@@ -14,8 +15,17 @@ from trueup.planning import read_partitions
 _CHUNK = 128 * 1024
 _BATCH = 100
 
-Placed = tuple[PartitionItem, int, int]
-"""A partition, the offset behind it in the plan's object, and how many come up to there."""
+
+class Placed(NamedTuple):
+    """A partition as the ledger and, where it was read from there, the plan has it.
+
+    `behind` is the offset behind it in the plan's object, `seen` how many come up to there.
+    """
+
+    item: PartitionItem
+    behind: int = 0
+    seen: int = 0
+    planned: Partition | None = None
 
 
 def planned_items(
@@ -28,7 +38,7 @@ def planned_items(
             items = ledger.partitions.get_many(run.run_id, phase, [part.id for part, _ in batch])
             for part, behind in batch:
                 seen += 1
-                yield items[part.id], behind, seen
+                yield Placed(items[part.id], behind, seen, part)
 
 
 def planned_from(

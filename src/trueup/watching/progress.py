@@ -6,14 +6,16 @@ that tasks took for the work done so far says by which, and that goes for what i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from trueup.model.ledger import Counts, PartitionItem, TaskItem
+from trueup.model.ledger import Counts, LaunchTimes, PartitionItem, TaskItem
 from trueup.model.states import PartitionStatus
 from trueup.model.view import Eta, Progress
+from trueup.watching.arrival import SETTLE_SECONDS, Lags, Spans, lags, seconds_to_the_last
 
 LEAST_MEASURED = 3
 """Partitions that must be through before a pace is believed."""
@@ -23,7 +25,14 @@ SILENT_SECONDS = 60
 LEAST_STRAGGLING = 60
 LONGEST_QUIET = 15.0
 """Seconds between two heartbeats, and a little: whoever is silent for longer may do nothing."""
+LONGEST_OPENING = 60.0
+"""Seconds: what took longer than that waited for something."""
 _ALMOST = 0.95
+_A_SLIVER = 0.05
+"""Of a usual partition: less than this is what rounding left."""
+_A_SLICE_AND_A_BIT = 0.1
+_UNTIL_BELIEVED = 0.25
+"""Of a slice: for so much of it the run's pace stands in, so that a task's beginning does not decide."""
 _HELD = frozenset({PartitionStatus.RUNNING, PartitionStatus.REPORTED})
 
 
@@ -31,7 +40,9 @@ _HELD = frozenset({PartitionStatus.RUNNING, PartitionStatus.REPORTED})
 class Standing:
     """A phase as it was read: what ended, which tasks run, and the partitions that these hold.
 
-    `before` sums up what ended in earlier phases, whose task time is in `task_seconds` too.
+    `before` sums up what ended in earlier phases, whose task time is in `task_seconds` too; `launches` is of
+    all phases. So many tasks run `at_once`, and the plan has `slices` of which each is one task's. The run is
+    open since `opened_at`.
     """
 
     counts: Counts
@@ -42,6 +53,10 @@ class Standing:
     partitions: int
     total_work: float
     now: datetime
+    launches: LaunchTimes = field(default_factory=LaunchTimes)
+    at_once: int = 1
+    slices: int = 1
+    opened_at: datetime | None = None
 
     @cached_property
     def ended(self) -> int:
@@ -115,11 +130,46 @@ class Standing:
     @property
     def _measured_seconds(self) -> float:
         """The task seconds that the known work took: until the last heartbeat of each task."""
-        return self.task_seconds - sum(map(self._quiet, self.tasks))
+        return self.task_seconds - self.launches.ending / 1000 - sum(map(self._quiet, self.tasks))
 
     def _quiet(self, task: TaskItem) -> float:
-        """Seconds since a task's last heartbeat: it goes on working, and nothing is known of it yet."""
-        return min(LONGEST_QUIET, max(0.0, (self.now - task.beat_at).total_seconds()))
+        """Seconds since a task's last heartbeat: it goes on working, and nothing is known of it yet.
+
+        Of one that is through all of them, since it only waits to be accepted.
+        """
+        silent = max(0.0, (self.now - task.beat_at).total_seconds())
+        return silent if task.is_through else min(LONGEST_QUIET, silent)
+
+    @cached_property
+    def _lags(self) -> Lags:
+        """What launches of this run take beside their work."""
+        known = [task for task in self.tasks if task.launched_at is not None]
+        starts = [(task.registered_at - (task.launched_at or self.now)).total_seconds() for task in known]
+        waiting = [self._quiet(task) for task in self.tasks if task.is_through]
+        before = self.launches
+        return lags(
+            Spans(before.started, before.starting / 1000).plus([max(0.0, one) for one in starts]),
+            Spans(before.ended, before.ending / 1000),
+            waiting,
+            self._opening(known),
+        )
+
+    def _opening(self, launched: Sequence[TaskItem]) -> float:
+        """The seconds from when the run was opened until the first of these tasks was launched."""
+        if self.opened_at is None or not launched:
+            return 0.0
+        first = min(task.launched_at or self.now for task in launched)
+        return min(LONGEST_OPENING, max(0.0, (first - self.opened_at).total_seconds()))
+
+    @cached_property
+    def _to_come(self) -> list[float]:
+        """The work of each slice that no task has yet, as far as it can be known: slices are about equal."""
+        left = self.work_left - sum(max(0.0, task.work_left - self._partly(task)) for task in self.tasks)
+        if left <= _A_SLIVER * self.total_work / self.partitions:
+            return []
+        usual = self.total_work / self.slices
+        number = max(1, math.ceil(left / usual - _A_SLICE_AND_A_BIT))
+        return [left / number] * number
 
     def progress(self) -> tuple[Progress, Progress]:
         """By partitions, and by work."""
@@ -127,37 +177,61 @@ class Standing:
         return _progress(self.done, self.partitions), _progress(round(self.work_done, 3), round(total, 3))
 
     def eta(self) -> Eta:
-        """When all is done: the work left over the tasks at work, and no sooner than the longest of them."""
+        """When the phase will have ended, with what comes after the work: acceptance, and settling."""
         if not self.partitions:
             return Eta(basis="measuring: the run is not planned yet")
-        if not self.work_left and self.ended < self.partitions:
-            return Eta(basis="all is worked, and what was reported is being accepted")
-        if not self.work_left:
-            return Eta(seconds=0, at=self.now, basis="nothing is left to be worked")
-        if not self.tasks:
-            return Eta(basis="measuring: no task is at work now")
+        if self.ended >= self.partitions:
+            return self._in(SETTLE_SECONDS, "all partitions ended, and what follows is being settled")
         if self.pace is None:
-            return Eta(basis=f"measuring: {self.done:,} of {self.partitions:,} partitions are through")
-        shared = (self.work_left * self.pace - sum(map(self._quiet, self.tasks))) / len(self.tasks)
-        longest = max(self._seconds_left(task, self.pace) for task in self.tasks)
-        seconds = round(max(shared, longest, 1.0))
-        basis = (
-            f"{self.pace:.3g} task seconds for a second of estimated work, measured over {self.done:,} of "
-            f"{self.partitions:,} partitions; {self.work_left:,.0f} s of it left, "
-            f"{len(self.tasks)} tasks at work"
+            at_work = f"{self.done:,} of {self.partitions:,} partitions are through"
+            return Eta(basis=f"measuring: {at_work if self.tasks else 'no task is at work now'}")
+        seconds = self._until_accepted(self.pace) + SETTLE_SECONDS
+        if not self.work_left:
+            return self._in(seconds, "all is worked, and what was reported is being accepted")
+        return self._in(seconds, self._basis(self.pace))
+
+    def _in(self, seconds: float, basis: str) -> Eta:
+        left = max(1, round(seconds))
+        return Eta(seconds=left, at=self.now + timedelta(seconds=left), basis=basis)
+
+    def _until_accepted(self, pace: float) -> float:
+        at_work = [self._seconds_left(task, pace) for task in self.tasks]
+        to_come = [work * pace for work in self._to_come]
+        return seconds_to_the_last(at_work, to_come, self.at_once, self._lags, self._starting)
+
+    @property
+    def _starting(self) -> float:
+        """Since when tasks are on their way that did not register yet, in seconds.
+
+        In the first round since the launch of those that did; later, half of what a start takes is as good a
+        guess as any.
+        """
+        launched = [task.launched_at for task in self.tasks if task.launched_at is not None]
+        if self.launches.stopped or not launched:
+            return self._lags.start / 2
+        return max(0.0, (self.now - min(launched)).total_seconds())
+
+    def _basis(self, pace: float) -> str:
+        to_come = f", {len(self._to_come):,} slices to come" if self._to_come else ""
+        start, end = self._lags.start, self._lags.end
+        return (
+            f"{pace:.3g} task seconds for a second of estimated work, measured over {self.done:,} of "
+            f"{self.partitions:,} partitions; {self.work_left:,.0f} s of it left, {len(self.tasks)} tasks at "
+            f"work{to_come}; {start:.0f} s to start a task and {end:.0f} s to accept one"
         )
-        return Eta(seconds=seconds, at=self.now + timedelta(seconds=seconds), basis=basis)
 
     def _seconds_left(self, task: TaskItem, pace: float) -> float:
         """What a task still needs for its slice, by its own pace as far as it has one: hosts and data differ.
 
-        The run's pace stands in for one more partition, so that a task's first ones do not decide alone.
+        Below 0 where it is through, and waits to be accepted since so long.
         """
-        partly = self._partly(task)
-        done, quiet = task.work_reported + partly, self._quiet(task)
+        partly, quiet = self._partly(task), self._quiet(task)
+        if task.is_through:
+            return -quiet
+        done = task.work_reported + partly
         lived = max(0.0, (self.now - task.registered_at).total_seconds() - quiet)
-        usual = self.total_work / self.partitions
-        return (task.work_left - partly) * (lived + usual * pace) / (done + usual) - quiet
+        lent = max(_UNTIL_BELIEVED * (task.work_reported + task.work_left), self.total_work / self.partitions)
+        return max(0.0, (task.work_left - partly) * (lived + lent * pace) / (done + lent) - quiet)
 
     def straggler(self, task: TaskItem) -> str | None:
         """Why a task should be looked at; None where nothing is strange about it."""

@@ -13,6 +13,7 @@ from trueup.errors import ArtifactMissing
 from trueup.model.ledger import PartitionItem
 from trueup.model.repair import RepairOutcome
 from trueup.model.states import Phase
+from trueup.watching.room import LONGEST_LINE
 from trueup.worker.findings import part_names
 
 _CHUNK = 256 * 1024
@@ -24,14 +25,22 @@ def lines_from(
 ) -> Iterator[tuple[dict[str, Any], int, int]]:
     """Each reject from a byte of one of the partition's objects on, with the position behind it.
 
-    An object that is not there any more is passed over.
+    An object that is not there any more is passed over. Of a line that no answer holds it is told where it
+    is.
     """
     objects = _objects(artifacts, run_id, phase, item)
     for at in range(number, len(objects)):
         for line, behind in _lines(artifacts, objects[at], byte if at == number else 0):
             found = json.loads(line)
             if phase not in COMPARISONS or _is_reject(found):
-                yield found, at, behind
+                fits = len(line) <= LONGEST_LINE
+                yield found if fits else _where(artifacts, objects[at], line, behind), at, behind
+
+
+def _where(artifacts: Artifacts, key: str, line: bytes, behind: int) -> dict[str, Any]:
+    """What is told of a line that no answer holds."""
+    place = f"{artifacts.store.location(key)} from byte {behind - len(line):,} on"
+    return {"tooLarge": f"{len(line):,} bytes, more than an answer holds: they are in {place}"}
 
 
 def _is_reject(line: Mapping[str, Any]) -> bool:

@@ -15,8 +15,10 @@ from trueup.model.plan import Plan
 from trueup.model.states import Phase, RunStatus
 from trueup.model.view import Eta, GateView, RunDetail, RunView, Spending, TaskView
 from trueup.planning.estimate import spent
+from trueup.planning.packing import slice_count
 from trueup.watching.gates import GateViews
 from trueup.watching.progress import Standing
+from trueup.watching.snapshot import Snapshots, launches_of
 
 
 def view(run: Run) -> RunView:
@@ -50,12 +52,12 @@ class Watch:
         self._artifacts = artifacts
         self._clock = clock
         self._gates = GateViews(ledger, artifacts)
+        self._snapshots = Snapshots(ledger)
 
     def status(self, run_id: str) -> RunDetail:
         """How a run stands. Raises NotFound, StoreUnavailable."""
         run = self._ledger.runs.get(run_id)
-        counts = self._ledger.verdicts.counts_by_phase(run_id)
-        tasks = list(self._ledger.tasks.of(run_id))
+        counts, tasks = self._snapshots.of(run_id)
         phase = current_phase(run, counts)
         plan = self._plan(run)
         standing = self._standing(run, plan, phase, counts, tasks)
@@ -71,7 +73,7 @@ class Watch:
             records=here.tally().records,
             replayed=here.tally().replayed,
             records_per_second=round(sum(task.records_per_second for task in tasks), 1),
-            eta=standing.eta() if run.status is RunStatus.RUNNING else _no_eta(run),
+            eta=_no_eta(run) if run.status is not RunStatus.RUNNING or gate else _eta(run, phase, standing),
             tasks=[_task(task, standing) for task in tasks],
             waits_for=_waits_for(run, tasks, gate),
             gate=gate,
@@ -118,6 +120,10 @@ class Watch:
             # Of a sample only the number is known: its partitions count as average ones.
             total_work=plan.total_weight * expected / plan.partition_count if plan else 0.0,
             now=now,
+            launches=launches_of(counts),
+            at_once=run.limits.max_concurrency,
+            slices=_slices(plan) if plan else 1,
+            opened_at=run.opened_at or run.created_at,
         )
 
     def _held(self, run: Run, phase: Phase, tasks: list[TaskItem]) -> dict[str, PartitionItem]:
@@ -174,5 +180,21 @@ def _waits_for(run: Run, tasks: list[TaskItem], gate: GateView | None) -> str | 
     return None
 
 
+def _eta(run: Run, phase: Phase, standing: Standing) -> Eta:
+    """When the run will have ended or, where phases follow of which nothing can be known, this one."""
+    eta, last = standing.eta(), run.phases[-1]
+    if eta.seconds is None or phase is last:
+        return eta
+    return eta.model_copy(update={"basis": f"until the end of {phase.value}, not of the run: {eta.basis}"})
+
+
 def _no_eta(run: Run) -> Eta:
+    if run.status is RunStatus.RUNNING:
+        return Eta(basis="the run waits for a person")
     return Eta(basis=f"the run is {run.status.value}")
+
+
+def _slices(plan: Plan) -> int:
+    """How many slices all of a plan is cut into."""
+    target, at_once = plan.job.task.minutes * 60, plan.job.limits.max_concurrency
+    return max(1, slice_count(plan.partition_count, plan.total_weight, target, at_once))

@@ -21,13 +21,13 @@ from trueup.jobs import Backfill, Reconcile
 from trueup.ledger import Ledger
 from trueup.loading import load
 from trueup.logs import log_as_json
+from trueup.metrics import EmbeddedMetrics
 from trueup.model.base import Value
 from trueup.model.naming import NamingOrder
 from trueup.model.plan import CodeIdentity, TaskOrder
 from trueup.model.states import Phase
 from trueup.worker.callback import Callback, NoCallback, tell
 from trueup.worker.loop import Worker, leave_now
-from trueup.worker.metrics import EmbeddedMetrics
 from trueup.worker.stopping import Control
 from trueup.worker.tools import BEAT_SECONDS, CALLBACK_SECONDS, CHECKPOINT_SECONDS, Identity, Tools
 

@@ -12,9 +12,9 @@ from trueup.clock import Clock, SystemClock
 from trueup.errors import UsageError
 from trueup.jobs import environment_secret
 from trueup.ledger import Ledger
+from trueup.metrics import Metrics, NoMetrics
 from trueup.model.plan import CodeIdentity
 from trueup.worker.callback import Callback, NoCallback
-from trueup.worker.metrics import Metrics, NoMetrics
 from trueup.worker.stopping import Control
 
 CHECKPOINT_SECONDS = 3.0

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from trueup.gating import Gating
 from trueup.handling.start import Starting
 from trueup.ledger import Ledger
+from trueup.metrics import UNMEASURED, Metrics
 from trueup.model.jobs import AnyJob
 from trueup.platform import Logs
 from trueup.reporting import Reports
@@ -27,3 +28,4 @@ class Services:
     gates: GateViews
     gating: Gating
     jobs: Mapping[str, AnyJob]
+    metrics: Metrics = UNMEASURED

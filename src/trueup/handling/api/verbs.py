@@ -26,7 +26,6 @@ from trueup.model.view import (
     GateWord,
     Html,
     JobList,
-    LogLine,
     LogList,
     PartitionList,
     Pending,
@@ -37,6 +36,7 @@ from trueup.model.view import (
 )
 from trueup.planning.partitions import MOST_ID_BYTES
 from trueup.watching.lists import MOST_AT_ONCE, jobs
+from trueup.watching.room import lines_that_fit
 from trueup.watching.status import current_phase
 
 Limit = Annotated[int, Field(ge=1, le=MOST_AT_ONCE)]
@@ -191,9 +191,8 @@ def show_logs(here: Services, call: Call, run_id: str) -> LogList:
     mode = "write" if phase in WRITING_PHASES else "read"
     # As template.yaml has it: the prefix, the container, the task.
     stream = f"{run.job}-{mode}/job/{item.task.rpartition('/')[2]}"
-    lines, more = here.logs.lines(stream, limit=query.limit, after=query.after)
-    told = [LogLine(at=at, message=message) for at, message in lines]
-    return LogList(partition_id=query.partition, task=item.task, lines=told, next=more)
+    lines, more = lines_that_fit(here.logs, stream, limit=query.limit, after=query.after)
+    return LogList(partition_id=query.partition, task=item.task, lines=lines, next=more)
 
 
 def show_report(here: Services, call: Call, run_id: str) -> Report | Pending | Html:
@@ -250,8 +249,13 @@ def reject(here: Services, call: Call, run_id: str, name: str) -> GateView:
 
 def _decide(here: Services, call: Call, run_id: str, name: str, to: GateStatus) -> GateView:
     word = call.body_of(GateWord)
+    before = here.ledger.gates.find(run_id, name)
     gate = here.ledger.gates.decide(
         run_id, name, to, who=call.caller, sha256=word.sha256, comment=word.comment
     )
+    if before is not None and before.is_waiting and gate.decided_at:
+        age = (gate.decided_at - gate.opened_at).total_seconds()
+        measured = {"GatesDecided": 1, "GateDecidedSeconds": age}
+        here.metrics.emit(measured, job=gate.job, status=to.value)
     here.gating.wake(gate)
     return here.gates.view(gate)

@@ -11,7 +11,7 @@ from trueup.clock import SystemClock
 from trueup.handling.api import Api, Services
 from trueup.handling.wiring.closing import reports
 from trueup.handling.wiring.gates import gating
-from trueup.handling.wiring.parts import artifacts, ledger
+from trueup.handling.wiring.parts import artifacts, ledger, metrics
 from trueup.handling.wiring.planning import jobs
 from trueup.handling.wiring.start import starting
 from trueup.watching import GateViews, Lists, Watch
@@ -24,5 +24,6 @@ def api() -> Api:
     lists = Lists(ledger(), artifacts())
     gates = GateViews(ledger(), artifacts())
     logs = TaskLogs(connect("logs"), os.environ["TRUEUP_TASK_LOG"])
-    services = Services(ledger(), watch, lists, reports(), logs, starting(), gates, gating(), jobs())
-    return Api(services)
+    return Api(
+        Services(ledger(), watch, lists, reports(), logs, starting(), gates, gating(), jobs(), metrics())
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trueup.handling.wiring.judging import acceptance
-from trueup.handling.wiring.parts import artifacts, ledger
+from trueup.handling.wiring.parts import artifacts, ledger, metrics
 from trueup.reporting import Reports
 from trueup.reporting.comparison import Comparisons
 from trueup.settling import Settlement
@@ -12,7 +12,8 @@ from trueup.settling import Settlement
 def settlement() -> Settlement:
     """Whoever settles phases, and has reports made of runs that are over."""
     made = Comparisons(ledger(), artifacts())
-    return Settlement(ledger(), artifacts(), acceptance(), reports().of, made.verdict, made.is_through)
+    report, measured = reports().of, metrics()
+    return Settlement(ledger(), artifacts(), acceptance(), report, made.verdict, made.is_through, measured)
 
 
 def reports() -> Reports:

@@ -13,12 +13,18 @@ from trueup.aws.executions import StateMachine
 from trueup.clock import SystemClock
 from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable, connect_dynamodb
+from trueup.metrics import EmbeddedMetrics
 
 
 @cache
 def ledger() -> Ledger:
     """The ledger in the stack's table."""
     return Ledger(DynamoTable(connect_dynamodb(), os.environ["TRUEUP_TABLE"]), SystemClock())
+
+
+def metrics() -> EmbeddedMetrics:
+    """What functions measure, on the standard output that CloudWatch reads."""
+    return EmbeddedMetrics({}, SystemClock())
 
 
 @cache

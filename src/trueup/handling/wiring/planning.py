@@ -10,7 +10,7 @@ from pathlib import Path
 import trueup
 from trueup.clock import SystemClock
 from trueup.handling.tasks import Tasks
-from trueup.handling.wiring.parts import artifacts, ledger
+from trueup.handling.wiring.parts import artifacts, ledger, metrics
 from trueup.jobfile import read_catalogue
 from trueup.model.jobs import AnyJob
 from trueup.starting import Starter
@@ -24,7 +24,7 @@ def jobs() -> dict[str, AnyJob]:
 
 def starter() -> Starter:
     """Whoever writes plans and dispatches."""
-    return Starter(ledger(), artifacts(), SystemClock(), random.SystemRandom())
+    return Starter(ledger(), artifacts(), SystemClock(), random.SystemRandom(), metrics())
 
 
 def tasks() -> Tasks:
