@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
-from trueup.artifacts import comparison_key
+from trueup.artifacts import comparison_key, evidence_key, repair_key
 from trueup.artifacts.store import place
 from trueup.cli import main
 from trueup.errors import GateRefused
@@ -15,6 +17,7 @@ from trueup.model.gate import Gate
 from trueup.model.ledger import Run
 from trueup.model.states import GateStatus, Phase, RunStatus
 from trueup.reporting.repairs import Repairs
+from trueup.schemas import published_report
 
 from .api_cases import api_of
 from .api_server import REGION, serving
@@ -140,10 +143,15 @@ def test_the_evidence_names_everything_by_its_hash_and_tells_what_was_changed(
     assert {} == found.changed
     manifest = found.manifest
     assert ("REPAIRED", WRITE) == (manifest.verdict, manifest.write_code)
-    assert [(gate.name, BOB, gate.sha256)] == [
-        (one.name, one.decided_by, one.subject_sha256) for one in manifest.gates
+    assert [(gate.name, "report", gate.sha256, "ann", ("user/bob",), BOB)] == [
+        (one.name, one.kind, one.subject_sha256, one.requester, one.roles, one.decided_by)
+        for one in manifest.gates
     ]
+    assert [(gate.opened_at, gate.expires_at)] == [(one.opened_at, one.expires_at) for one in manifest.gates]
     assert set(world.ecs.tasks) == set(manifest.tasks)
+    for name, key in (("repair", repair_key(run.run_id)), ("evidence", evidence_key(run.run_id))):
+        validator = Draft202012Validator(json.loads(published_report(name)))
+        assert [] == list(validator.iter_errors(json.loads(world.artifacts.store.get(key))))
     kinds = {"plan", "report", "repair", "findings", "repair plan", "verification"}
     assert {*kinds, "before-images and outcomes"} == {one.kind for one in manifest.objects}
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAANN")

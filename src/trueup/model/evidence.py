@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from trueup.model.base import Instant, Sha256, Value
+from trueup.model.gate import Gate, SubjectKind
 from trueup.model.plan import CodeIdentity
 from trueup.model.states import GateStatus
 
@@ -30,15 +31,26 @@ class EvidenceObject(Value):
 
 
 class GateEvidence(Value):
-    """What was asked at a gate, and what was said."""
+    """What was asked at a gate, until when, and what was said. `spent_at`: when the run passed it."""
 
     name: str
     status: GateStatus
+    kind: SubjectKind
     subject_sha256: Sha256
     requester: str
+    roles: tuple[str, ...] = ()
+    opened_at: Instant
+    expires_at: Instant
     decided_by: str | None = None
     decided_at: Instant | None = None
     comment: str = ""
+    spent_at: Instant | None = None
+
+    @classmethod
+    def of(cls, gate: Gate) -> GateEvidence:
+        """What is kept of a gate: all but the token."""
+        told = gate.model_dump(include=set(cls.model_fields))
+        return cls(**told, subject_sha256=gate.sha256)
 
 
 class Evidence(Value):

@@ -68,18 +68,7 @@ class Evidences:
         plan = self._artifacts.plan_of(run) if run.is_planned else None
         found, repaired = (made(self._ledger, self._artifacts).of(run) for made in (Comparisons, Repairs))
         last = repaired or found
-        gates = [
-            GateEvidence(
-                name=gate.name,
-                status=gate.status,
-                subject_sha256=gate.sha256,
-                requester=gate.requester,
-                decided_by=gate.decided_by,
-                decided_at=gate.decided_at,
-                comment=gate.comment,
-            )
-            for gate in self._ledger.gates.of(run.run_id)
-        ]
+        gates = [GateEvidence.of(gate) for gate in self._ledger.gates.of(run.run_id)]
         lines = [*(found.objects if found else ()), *(repaired.objects if repaired else ())]
         return Evidence(
             run_id=run.run_id,
