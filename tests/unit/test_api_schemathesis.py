@@ -81,7 +81,7 @@ def asked(served: Served, route: Route, mode: GenerationMode, run: str | None) -
     ask()
 
 
-OF_RECONCILIATIONS = {"showComparison", "showEvidence"}
+OF_RECONCILIATIONS = {"showComparison", "showEvidence", "showRepair"}
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=IDS)
@@ -89,7 +89,7 @@ def test_what_the_document_allows_is_answered_as_it_says(route: Route) -> None:
     served = Served()
     asked(served, route, GenerationMode.POSITIVE, served.run_id)
     # That good answers were among them, and not only refusals of what nobody knows.
-    # The run is a backfill: it has no comparison and no evidence.
+    # The run is a backfill: it has no comparison, no repair and no evidence.
     if route.method == "GET":
         assert (404 if route.name in OF_RECONCILIATIONS else 200) in served.statuses
     asked(served, route, GenerationMode.POSITIVE, None)

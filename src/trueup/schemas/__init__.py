@@ -84,7 +84,7 @@ REPORT_FILES = {name: f"{name}.v1.schema.json" for name in _REPORT_TITLES}
 
 
 def published_report(name: str = "report") -> str:
-    """The text of the schema of a document that trueup leaves, one of `REPORT_FILES`, as its model has it now.
+    """The text of the schema of a document that trueup leaves, one of `REPORT_FILES`, as its model has it.
 
     They are written by trueup alone and read by others, so it says what one holds, and no more.
     """

@@ -15,6 +15,7 @@ from trueup.model.base import Value
 from trueup.model.estimate import Estimate
 from trueup.model.evidence import CheckedEvidence
 from trueup.model.reconcile_report import ReconcileReport
+from trueup.model.repair import RepairReport
 from trueup.model.report import Report
 from trueup.model.request import StartBody, Wish
 from trueup.model.view import (
@@ -121,6 +122,14 @@ ROUTES = (
         "/runs/{runId}/comparison",
         verbs.show_comparison,
         {200: ReconcileReport, 202: Pending},
+        html=True,
+        problems=(_NOT_FOUND,),
+    ),
+    Route(
+        "GET",
+        "/runs/{runId}/repair",
+        verbs.show_repair,
+        {200: RepairReport, 202: Pending},
         html=True,
         problems=(_NOT_FOUND,),
     ),

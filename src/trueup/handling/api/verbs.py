@@ -16,6 +16,7 @@ from trueup.model.estimate import Estimate
 from trueup.model.evidence import CheckedEvidence
 from trueup.model.ledger import Run
 from trueup.model.reconcile_report import ReconcileReport
+from trueup.model.repair import RepairReport
 from trueup.model.report import Report
 from trueup.model.request import LONGEST_RUN_ID, StartBody, Wish
 from trueup.model.states import RUN_ENDS, WRITING_PHASES, GateStatus, PartitionStatus, Phase, RunStatus
@@ -206,6 +207,12 @@ def show_comparison(here: Services, call: Call, run_id: str) -> ReconcileReport 
     """What a reconciliation found, as JSON or, where `text/html` is accepted, as the page that is signed."""
     page = _page(call, here.reports.comparison_page, run_id)
     return page or here.reports.comparison(run_id) or _pending(here, run_id)
+
+
+def show_repair(here: Services, call: Call, run_id: str) -> RepairReport | Pending | Html:
+    """What a repair came to, as JSON or, where `text/html` is accepted, as the page of its whole run."""
+    page = _page(call, here.reports.repair_page, run_id)
+    return page or here.reports.repair(run_id) or _pending(here, run_id)
 
 
 def _page(call: Call, page_of: Callable[[str], str | None], run_id: str) -> Html | None:
