@@ -81,7 +81,7 @@ def asked(served: Served, route: Route, mode: GenerationMode, run: str | None) -
     ask()
 
 
-OF_RECONCILIATIONS = {"showComparison", "showEvidence", "showRepair"}
+OF_RECONCILIATIONS = {"showComparison", "showEvidence", "showEvidenceObject", "showRepair"}
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=IDS)
@@ -116,8 +116,9 @@ def allows(route: Route, url: str) -> bool:
     required = [one["name"] for one in parameters if one["in"] == "query" and one["required"]]
     schema = {"properties": named, "required": required, "additionalProperties": False}
     query: dict[str, Any] = dict(parse_qsl(urlsplit(url).query, keep_blank_values=True))
-    if query.get("limit", "").isdecimal():
-        query["limit"] = int(query["limit"])
+    for name in ("limit", "offset"):
+        if query.get(name, "").isdecimal():
+            query[name] = int(query[name])
     return Draft202012Validator(schema).is_valid(query)
 
 

@@ -235,6 +235,22 @@ def test_commands_exit_with_3_while_a_report_waits_and_with_0_once_it_is_repaire
     assert ("DRIFT", "REPAIRED") == (document["verdict"], document["repair"]["verdict"])
 
 
+def test_what_a_person_rejected_is_drift_still(
+    served: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = said(capsys, "start", "numbers", "--wait", "--every", "0", code=3).splitlines()[0]
+    said(capsys, "evidence", run_id, code=2)
+    (gate,) = json.loads(said(capsys, "gates", run_id, "--json", code=3))["gates"]
+    be(monkeypatch, "AKIABOB")
+    words = ("reject", run_id, gate["name"], "--sha", gate["sha256"][:8])
+    said(capsys, *words, code=2)
+    said(capsys, *words, "--reason", "not these", code=0)
+    said(capsys, "status", run_id, "--watch", "--every", "0", code=1)
+    said(capsys, "report", run_id, code=1)
+    said(capsys, "evidence", run_id, code=0)
+    assert untouched(served)
+
+
 def test_a_repair_that_was_taken_back_has_a_report_of_its_own(
     served: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

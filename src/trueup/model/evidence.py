@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from trueup.model.base import Instant, Sha256, Value
+from trueup.model.base import Count, Instant, Sha256, Value
 from trueup.model.gate import Gate, SubjectKind
 from trueup.model.plan import CodeIdentity
 from trueup.model.states import GateStatus
@@ -79,3 +79,14 @@ class CheckedEvidence(Value):
     sha256: Sha256
     manifest: Evidence
     changed: dict[str, str] = Field(default_factory=dict)
+
+
+class EvidencePart(Value):
+    """Some bytes of the evidence, in Base64, from an offset on; `next` is the offset of those after them.
+
+    `sha256` is that of all the bytes, which whoever puts them together holds them against.
+    """
+
+    sha256: Sha256
+    data: str
+    next: Count | None = None

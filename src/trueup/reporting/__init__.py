@@ -8,7 +8,7 @@ from trueup.artifacts import Artifacts
 from trueup.errors import ArtifactExists, ArtifactMissing, NotFound
 from trueup.ledger import Ledger
 from trueup.model.base import canonical
-from trueup.model.evidence import CheckedEvidence
+from trueup.model.evidence import CheckedEvidence, EvidencePart
 from trueup.model.ledger import Run
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.reconciled import Reconciled
@@ -121,6 +121,10 @@ class Reports:
     def evidence(self, run_id: str) -> CheckedEvidence:
         """What a reconciliation left, checked now. Raises NotFound, StoreUnavailable."""
         return Evidences(self._ledger, self._artifacts).checked(self._ledger.runs.get(run_id))
+
+    def evidence_part(self, run_id: str, digest: str, offset: int) -> EvidencePart:
+        """Bytes of the evidence with that SHA-256, from an offset on. Raises NotFound, StoreUnavailable."""
+        return Evidences(self._ledger, self._artifacts).part(self._ledger.runs.get(run_id), digest, offset)
 
     def location(self, run_id: str) -> str:
         """Where the page lies."""

@@ -38,7 +38,8 @@ class Gathering:
 
     def of(self, run: Run) -> Reconciled:
         """All of a reconciliation as it stands. Raises StoreUnavailable, ArtifactError."""
-        report, repair = (made(self._ledger, self._artifacts).of(run) for made in (Comparisons, Repairs))
+        report = Comparisons(self._ledger, self._artifacts).of(run)
+        repair = Repairs(self._ledger, self._artifacts).of(run)
         changed: list[str] = []
         newer = list(self._newer(run)) if repair is not None and not run.undoes else []
         manifest = self._digest(evidence_key(run.run_id))

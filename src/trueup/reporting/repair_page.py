@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 
 from trueup.model.evidence import GateEvidence
@@ -11,13 +11,13 @@ from trueup.model.repair import OutcomeLine, RepairOutcome, RepairReport, Verifi
 from trueup.model.states import RUN_ENDS, GateStatus
 from trueup.reporting.markup import facts, figure, instant, table
 
-_OUTCOMES = {
+_OUTCOMES: Mapping[str, str] = {
     RepairOutcome.APPLIED: "the target holds what was intended, by this run's own write",
     RepairOutcome.STALE_TRUTH: "the truth was not as it was signed; nothing was changed",
     RepairOutcome.STALE_TARGET: "the target was not as it was signed; nothing was changed",
     RepairOutcome.FAILED: "the target did not take the row",
 }
-_VERIFICATIONS = {
+_VERIFICATIONS: Mapping[str, str] = {
     Verification.VERIFIED: "right at a later look",
     Verification.REAPPEARED: "differs again",
 }
@@ -108,7 +108,7 @@ def _reasons(report: RepairReport) -> Iterator[str]:
         yield "</ul>"
 
 
-def _counted(caption: str, lines: list[OutcomeLine], meanings: dict[str, str]) -> str:
+def _counted(caption: str, lines: list[OutcomeLine], meanings: Mapping[str, str]) -> str:
     rows = [[line.outcome, line.action.value, meanings.get(line.outcome, ""), line.items] for line in lines]
     return table(caption, ["Outcome", "Action", "Meaning", "Items"], rows)
 

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_snake
 from trueup.handling.api import verbs
 from trueup.model.base import Value
 from trueup.model.estimate import Estimate
-from trueup.model.evidence import CheckedEvidence
+from trueup.model.evidence import CheckedEvidence, EvidencePart
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.repair import RepairReport
 from trueup.model.report import Report
@@ -116,6 +116,14 @@ ROUTES = (
     ),
     Route(
         "GET", "/runs/{runId}/evidence", verbs.show_evidence, {200: CheckedEvidence}, problems=(_NOT_FOUND,)
+    ),
+    Route(
+        "GET",
+        "/runs/{runId}/evidence/{digest}",
+        verbs.show_evidence_object,
+        {200: EvidencePart},
+        query=verbs.EvidenceQuery,
+        problems=(_NOT_FOUND,),
     ),
     Route(
         "GET",

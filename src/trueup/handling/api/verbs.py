@@ -13,7 +13,7 @@ from trueup.handling.api.asking import Call
 from trueup.handling.api.services import Services
 from trueup.model.base import Value
 from trueup.model.estimate import Estimate
-from trueup.model.evidence import CheckedEvidence
+from trueup.model.evidence import CheckedEvidence, EvidencePart
 from trueup.model.ledger import Run
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.repair import RepairReport
@@ -86,6 +86,12 @@ class LogsQuery(Value):
     phase: Phase | None = None
     limit: Limit = 100
     after: str | None = None
+
+
+class EvidenceQuery(Value):
+    """From which byte on."""
+
+    offset: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
 
 
 class AuditQuery(Value):
@@ -228,6 +234,12 @@ def _pending(here: Services, run_id: str) -> Pending:
 def show_evidence(here: Services, call: Call, run_id: str) -> CheckedEvidence:
     """What a reconciliation left, under its hashes, and what is not any more what it was."""
     return here.reports.evidence(run_id)
+
+
+def show_evidence_object(here: Services, call: Call, run_id: str, digest: str) -> EvidencePart:
+    """Some bytes of the evidence that has this SHA-256, or of its manifest, from an offset on."""
+    query = call.of_query(EvidenceQuery)
+    return here.reports.evidence_part(run_id, digest, query.offset)
 
 
 def estimate(here: Services, call: Call) -> Estimate:
