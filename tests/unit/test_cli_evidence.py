@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import random
 import re
 import shlex
 import shutil
+import signal
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
@@ -172,6 +174,16 @@ def test_whatever_ends_a_copy_leaves_nothing_of_it(
     assert code == main(["evidence", run_id, "--to", str(tmp_path / "copy")])
     assert said in capsys.readouterr().err
     assert [] == list(tmp_path.iterdir())
+
+
+def test_sigterm_ends_a_copy_in_order_and_is_what_it_was_afterwards(
+    run_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("trueup.cli.fetching._part", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    assert 128 + signal.SIGTERM == main(["evidence", run_id, "--to", str(tmp_path / "copy")])
+    assert [] == list(tmp_path.iterdir())
+    assert before is signal.getsignal(signal.SIGTERM)
 
 
 def test_large_objects_come_in_parts(
