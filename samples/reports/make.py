@@ -1,6 +1,8 @@
-"""Two reports to look at: `python samples/reports/make.py` runs two runs and writes them here.
+"""Reports to look at: `python samples/reports/make.py` runs two backfills and two reconciliations.
 
-The one went well. The other met bad records, a broken day, a busy target and a machine that kills tasks.
+The first backfill went well. The other met bad records, a broken day, a busy target and a machine that kills
+tasks. The first reconciliation found nothing. The other found drift, of which all was approved, and most
+repaired: meanwhile somebody changed two of the rows.
 """
 
 import logging
@@ -9,9 +11,12 @@ import sys
 from pathlib import Path
 from zlib import crc32
 
-from trueup import Backfill, Batch, Outcome, Reject, Skip, Throttled
+from trueup import Backfill, Batch, Outcome, Reconcile, Reject, Skip, Throttled
+from trueup.artifacts.store import MemoryStore
 from trueup.model.job import JobFile
-from trueup.reporting import Reports, page
+from trueup.model.reconcile_job import Reconciliation
+from trueup.model.states import Phase
+from trueup.reporting import Reports, comparison_page, page
 from trueup.testing import LocalRun, ManualClock
 
 HERE = Path(__file__).parent
@@ -87,13 +92,69 @@ def report(*, trouble):
     return found
 
 
+CASES = {
+    "name": "cases-in-dynamodb",
+    "kind": "reconcile",
+    "truth": {"kind": "postgres", "table": "public.case_status"},
+    "target": {"kind": "dynamodb", "table": "portal-cases"},
+    "key": ["case_id"],
+    "columns": {"case_id": "integer", "status": "text", "paid": "decimal"},
+    "lag": 120,
+    "partitions": {"by": "splits", "splits": [1000, 2000]},
+    "repair": {"deletes": "asked"},
+}
+
+
+def cases():
+    """Both sides, the same: 3,000 cases with what became of them."""
+    rng = random.Random(11)
+    states = ("open", "waiting", "closed")
+    rows = [
+        {"case_id": number, "status": rng.choice(states), "paid": f"{rng.randrange(90_000) / 100:.2f}"}
+        for number in range(3000)
+    ]
+    return {"truth": rows, "target": [dict(row) for row in rows]}
+
+
+def damage(target):
+    """25 cases are wrong, missing or too many in the target."""
+    for number in range(100, 1300, 100):
+        target[number]["status"] = "unknown"
+    del target[2500:2508]
+    target += [{"case_id": 90_000 + number, "status": "open", "paid": "0.00"} for number in range(5)]
+
+
+def reconciled(*, drift):
+    """A reconciliation to its end; where there is drift, with a repair that meets two rows that changed."""
+    both = cases()
+    if drift:
+        damage(both["target"])
+    approver = "arn:aws:iam::123456789012:user/bob"
+    store = MemoryStore("trueup-example")
+    made = LocalRun(Reconcile, Reconciliation.of(CASES), rows=both, approver=approver, store=store, seed=3)
+    while drift and made.phase is not Phase.REPAIR:
+        assert made.step() is not None
+    if drift:
+        both["truth"][100]["status"] = "reopened"
+        both["target"][200]["status"] = "corrected by hand"
+    made.run()
+    reports = Reports(made.ledger, made.artifacts)
+    reports.of(made.run_id)
+    return reports.reconciled(made.run_id)
+
+
 def main(folder=HERE):
-    """Write both as JSON and as pages."""
+    """Write all as JSON and as pages."""
     for name, trouble in (("went-well", False), ("went-badly", True)):
         found = report(trouble=trouble)
         text = found.model_dump_json(by_alias=True, indent=1) + "\n"
         (folder / f"{name}.json").write_text(text, encoding="utf-8")
         (folder / f"{name}.html").write_text(page(found), encoding="utf-8")
+    for name, drift in (("reconciled-clean", False), ("reconciled-drift", True)):
+        found = reconciled(drift=drift)
+        text = found.model_dump_json(by_alias=True, indent=1) + "\n"
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+        (folder / f"{name}.html").write_text(comparison_page(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

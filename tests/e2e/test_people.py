@@ -19,6 +19,7 @@ from trueup.cli import main
 from trueup.handling.api.routes import ROUTES, Route
 from trueup.local.people import keys_of, local_user
 from trueup.local.stack import Stack
+from trueup.model.reconciled import Reconciled
 from trueup.model.report import Report
 
 from .watching import tasks_of, wait_until
@@ -162,6 +163,8 @@ document.getElementById("told").textContent = JSON.stringify({
   wide: document.documentElement.scrollWidth, window: innerWidth,
   hidden: shown.filter(one => !one.getClientRects().length).map(one => one.textContent),
   text: document.querySelector("main").innerText,
+  blanks: Object.fromEntries([...document.querySelectorAll(".blanks div")].map(
+    one => [one.firstChild.textContent, one.lastChild.getBoundingClientRect().width > 80])),
   squares: document.querySelectorAll("svg [class^='s-']").length,
 });</script>"""
 
@@ -208,10 +211,33 @@ def test_a_browser_shows_the_report_as_its_json_has_it(
 
 
 @pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here: apt-get install chromium")
-def test_the_report_can_be_printed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["reconciled-clean", "reconciled-drift"])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 500], ids=["wide", "narrow"])
+def test_a_browser_shows_a_reconciliation_with_room_to_sign(
+    tmp_path: Path, name: str, dark: bool, width: int
+) -> None:
+    found = Reconciled.model_validate_json((SAMPLES / f"{name}.json").read_text(encoding="utf-8"))
+    page = tmp_path / "page.html"
+    page.write_text((SAMPLES / f"{name}.html").read_text(encoding="utf-8") + LOOK, encoding="utf-8")
+    seen = browse(page, dark=dark, width=width)
+    assert ("rgb(21, 23, 26)" if dark else "rgb(253, 253, 252)") == seen["ground"]
+    assert seen["wide"] <= seen["window"]
+    assert [] == seen["hidden"]
+    assert {"Name": True, "Date": True, "Signature": True} == seen["blanks"]
+    for hashed in filter(None, (found.report_sha256, found.repair_sha256, found.evidence_sha256)):
+        assert hashed in seen["text"]
+    for one in found.items:
+        assert f"{one.key[0]}\t{one.action.value}\t{one.outcome.value}" in seen["text"]
+    assert (found.repair is None) == ("Nothing was repaired." in seen["text"])
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here: apt-get install chromium")
+@pytest.mark.parametrize("name", ["went-badly", "reconciled-drift"])
+def test_the_report_can_be_printed(tmp_path: Path, name: str) -> None:
     assert BROWSER is not None
     printed = tmp_path / "report.pdf"
-    page = SAMPLES / "went-badly.html"
+    page = SAMPLES / f"{name}.html"
     flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--print-to-pdf={printed}"]
     home = {**os.environ, "HOME": str(tmp_path)}
     subprocess.run([BROWSER, *flags, page.as_uri()], capture_output=True, check=True, timeout=90, env=home)

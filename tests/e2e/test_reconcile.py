@@ -7,15 +7,18 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from trueup.artifacts.store import place
+from trueup.cli import main
 from trueup.local.flights import days
 from trueup.local.stack import Stack
 from trueup.local.stores import put_days
 from trueup.local.targets import FLIGHTS_BUCKET, SUMMARY_TABLE
+from trueup.model.base import sha256
 from trueup.model.ledger import Run
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.states import Phase, RunStatus
@@ -117,6 +120,29 @@ def test_damage_is_counted_exactly_by_class_and_confirmed(summary: Stack) -> Non
     ]
     families = {task["taskDefinitionArn"].rpartition("/")[2] for task in tasks_of(summary, run.run_id)}
     assert {"trueup-flights-reconcile-read:1"} == families
+
+
+def test_its_evidence_is_downloaded_through_the_api_and_is_what_was_hashed(
+    summary: Stack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    extra = {"route": {"S": "ZZZ#XX"}, "date": {"S": "2013-02-01"}}
+    summary.client("dynamodb").put_item(TableName=SUMMARY_TABLE, Item=extra)
+    run, report = reconciled(summary)
+    summary.client("dynamodb").delete_item(TableName=SUMMARY_TABLE, Key=extra)
+    for name, value in {**summary.environment(), "TRUEUP_API": summary.api}.items():
+        monkeypatch.setenv(name, value)
+    assert 0 == main(["evidence", run.run_id, "--to", str(tmp_path / "copy"), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    lines = (tmp_path / "copy" / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    assert {name: sha256((tmp_path / "copy" / name).read_bytes()) for name in sums} == sums
+    named = {one["sha256"] for one in found["manifest"]["objects"]}
+    assert {*named, found["sha256"]} == set(sums.values())
+    assert {one.sha256 for one in report.objects} < named
+    assert 1 == main(["report", run.run_id])
+    # An empty object has no range, on any store: the plan of a partition without items is one.
+    summary.artifacts.store.put(f"runs/{run.run_id}/empty", b"")
+    assert b"" == summary.artifacts.store.get_range(f"runs/{run.run_id}/empty", 0, 100)
 
 
 def test_a_table_that_is_not_there_is_an_error_that_names_it(summary: Stack) -> None:

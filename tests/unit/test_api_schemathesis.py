@@ -81,7 +81,7 @@ def asked(served: Served, route: Route, mode: GenerationMode, run: str | None) -
     ask()
 
 
-OF_RECONCILIATIONS = {"showComparison", "showEvidence"}
+OF_RECONCILIATIONS = {"showComparison", "showEvidence", "showEvidenceObject", "showRepair"}
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=IDS)
@@ -89,7 +89,7 @@ def test_what_the_document_allows_is_answered_as_it_says(route: Route) -> None:
     served = Served()
     asked(served, route, GenerationMode.POSITIVE, served.run_id)
     # That good answers were among them, and not only refusals of what nobody knows.
-    # The run is a backfill: it has no comparison and no evidence.
+    # The run is a backfill: it has no comparison, no repair and no evidence.
     if route.method == "GET":
         assert (404 if route.name in OF_RECONCILIATIONS else 200) in served.statuses
     asked(served, route, GenerationMode.POSITIVE, None)
@@ -116,8 +116,9 @@ def allows(route: Route, url: str) -> bool:
     required = [one["name"] for one in parameters if one["in"] == "query" and one["required"]]
     schema = {"properties": named, "required": required, "additionalProperties": False}
     query: dict[str, Any] = dict(parse_qsl(urlsplit(url).query, keep_blank_values=True))
-    if query.get("limit", "").isdecimal():
-        query["limit"] = int(query["limit"])
+    for name in ("limit", "offset"):
+        if query.get(name, "").isdecimal():
+            query[name] = int(query[name])
     return Draft202012Validator(schema).is_valid(query)
 
 

@@ -423,10 +423,8 @@ def test_what_somebody_else_answers_does_not_reach_the_terminal_raw(
             assert said in capsys.readouterr().err
 
 
-ELSEWHERE = {"demo", "up", "new", "validate", "estimate", "approve", "reject"}
-"""Tests of `make e2e` have the first two, test_cli_gates the last two, the others are run below."""
 ELSEWHERE = {"demo", "up", "new", "validate", "estimate", "approve", "reject", "evidence"}
-"""Tests of `make e2e` have the first two, test_cli_gates two more, test_handlers_repair the last.
+"""Tests of `make e2e` have the first two, test_cli_gates two more, test_cli_evidence the last.
 
 The others run below, without an API.
 """

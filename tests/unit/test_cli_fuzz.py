@@ -68,7 +68,7 @@ TEXTS = st.sampled_from(
 
 def options_of(name: str) -> st.SearchStrategy[list[str]]:
     """Options of a command with anything as their values; the addresses and those that wait stay away."""
-    away = {"--api", "--wait", "--watch", "--every", "--html", "--help"}
+    away = {"--api", "--wait", "--watch", "--every", "--html", "--to", "--help"}
     found = [
         one
         for one in GROUP.commands[name].params

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
-from trueup.artifacts import comparison_key
+from trueup.artifacts import comparison_key, evidence_key, repair_key
 from trueup.artifacts.store import place
 from trueup.cli import main
 from trueup.errors import GateRefused
@@ -15,9 +19,10 @@ from trueup.model.gate import Gate
 from trueup.model.ledger import Run
 from trueup.model.states import GateStatus, Phase, RunStatus
 from trueup.reporting.repairs import Repairs
+from trueup.schemas import published_report
 
-from .api_cases import api_of
-from .api_server import REGION, serving
+from .api_cases import Client, api_of
+from .api_server import REGION, USERS, serving
 from .handler_world import WRITE, Execution, World
 from .test_handlers_reconcile import drifted, same, world_of
 
@@ -38,6 +43,13 @@ def approve(world: World, gate: Gate, who: str = BOB) -> None:
     world.gating.wake(
         world.ledger.gates.decide(gate.run_id, gate.name, GateStatus.APPROVED, who=who, sha256=gate.sha256)
     )
+
+
+def be(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """Call as somebody."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", USERS[key][1])
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
 
 
 def untouched(world: World) -> bool:
@@ -140,16 +152,19 @@ def test_the_evidence_names_everything_by_its_hash_and_tells_what_was_changed(
     assert {} == found.changed
     manifest = found.manifest
     assert ("REPAIRED", WRITE) == (manifest.verdict, manifest.write_code)
-    assert [(gate.name, BOB, gate.sha256)] == [
-        (one.name, one.decided_by, one.subject_sha256) for one in manifest.gates
+    assert [(gate.name, "report", gate.sha256, "ann", ("user/bob",), BOB)] == [
+        (one.name, one.kind, one.subject_sha256, one.requester, one.roles, one.decided_by)
+        for one in manifest.gates
     ]
+    assert [(gate.opened_at, gate.expires_at)] == [(one.opened_at, one.expires_at) for one in manifest.gates]
     assert set(world.ecs.tasks) == set(manifest.tasks)
+    for name, key in (("repair", repair_key(run.run_id)), ("evidence", evidence_key(run.run_id))):
+        validator = Draft202012Validator(json.loads(published_report(name)))
+        assert [] == list(validator.iter_errors(json.loads(world.artifacts.store.get(key))))
     kinds = {"plan", "report", "repair", "findings", "repair plan", "verification"}
     assert {*kinds, "before-images and outcomes"} == {one.kind for one in manifest.objects}
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAANN")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "ann's secret")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    with serving(api_of(world), lambda *_: None) as address:
+    be(monkeypatch, "AKIAANN")
+    with serving(api_of(world)) as address:
         monkeypatch.setenv("TRUEUP_API", address)
         assert 0 == main(["evidence", run.run_id])
         assert gate.sha256 in capsys.readouterr().out
@@ -162,3 +177,108 @@ def test_the_evidence_names_everything_by_its_hash_and_tells_what_was_changed(
         world.artifacts.store.put(key, b"")
         assert 1 == main(["evidence", run.run_id])
         assert "CHANGED" in capsys.readouterr().out
+
+
+# What people see of it.
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """A world with drift behind a socket, called by ann; what needs no person goes on between two calls."""
+    world = world_of(drifted(), **ASKS)
+
+    def go_on() -> None:
+        for execution in list(world.steps.executions.values()):
+            world.go_on(execution)
+
+    be(monkeypatch, "AKIAANN")
+    with serving(api_of(world), go_on) as address:
+        monkeypatch.setenv("TRUEUP_API", address)
+        yield world
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str, code: int) -> str:
+    """What a command prints, and how it exits."""
+    assert code == main(list(words)), capsys.readouterr()
+    return capsys.readouterr().out
+
+
+def approved(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, run_id: str) -> str:
+    """Bob approves what a run waits for; the gate as it was."""
+    (gate,) = json.loads(said(capsys, "gates", run_id, "--json", code=3))["gates"]
+    be(monkeypatch, "AKIABOB")
+    said(capsys, "approve", run_id, gate["name"], "--sha", gate["sha256"][:8], code=0)
+    be(monkeypatch, "AKIAANN")
+    return str(gate["sha256"])
+
+
+def test_commands_exit_with_3_while_a_report_waits_and_with_0_once_it_is_repaired(
+    served: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run_id = said(capsys, "start", "numbers", "--wait", "--every", "0", code=3).splitlines()[0]
+    said(capsys, "status", run_id, code=3)
+    said(capsys, "gates", code=3)
+    assert f"{run_id}  DRIFT" in said(capsys, "report", run_id, code=1)
+    sha = approved(capsys, monkeypatch, run_id)
+    said(capsys, "status", run_id, "--watch", "--every", "0", code=0)
+    said(capsys, "gates", run_id, code=0)
+    page = tmp_path / "page.html"
+    told = said(capsys, "report", run_id, "--html", str(page), code=0)
+    assert f"{run_id}  DRIFT" in told
+    assert f"{run_id}  REPAIRED" in told
+    assert "gate repair-and-delete approved by user/bob at 2026-01-01" in told
+    assert sha in told
+    assert "APPLIED insert 1" in told
+    assert "VERIFIED delete 1" in told
+    assert "APPLIED" in page.read_text()
+    document = json.loads(said(capsys, "report", run_id, "--json", code=0))
+    assert ("DRIFT", "REPAIRED") == (document["verdict"], document["repair"]["verdict"])
+
+
+def test_what_a_person_rejected_is_drift_still(
+    served: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = said(capsys, "start", "numbers", "--wait", "--every", "0", code=3).splitlines()[0]
+    said(capsys, "evidence", run_id, code=2)
+    (gate,) = json.loads(said(capsys, "gates", run_id, "--json", code=3))["gates"]
+    be(monkeypatch, "AKIABOB")
+    words = ("reject", run_id, gate["name"], "--sha", gate["sha256"][:8])
+    said(capsys, *words, code=2)
+    said(capsys, *words, "--reason", "not these", code=0)
+    said(capsys, "status", run_id, "--watch", "--every", "0", code=1)
+    said(capsys, "report", run_id, code=1)
+    said(capsys, "evidence", run_id, code=0)
+    assert untouched(served)
+
+
+def test_a_repair_that_was_taken_back_has_a_report_of_its_own(
+    served: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run_id = said(capsys, "start", "numbers", "--wait", "--every", "0", code=3).splitlines()[0]
+    approved(capsys, monkeypatch, run_id)
+    said(capsys, "status", run_id, "--watch", "--every", "0", code=0)
+    words = ("start", "numbers", "--undo", run_id, "--wait", "--every", "0")
+    undo = said(capsys, *words, code=3).splitlines()[0]
+    said(capsys, "report", undo, code=4)
+    approved(capsys, monkeypatch, undo)
+    said(capsys, "status", undo, "--watch", "--every", "0", code=0)
+    page = tmp_path / "page.html"
+    told = said(capsys, "report", undo, "--html", str(page), code=0)
+    assert f"{undo}  UNDONE" in told
+    assert f"takes back what {run_id} repaired" in told
+    assert f"taking back the repair of {run_id}" in page.read_text()
+    assert undo == json.loads(said(capsys, "report", undo, "--json", code=0))["runId"]
+    client = Client(api_of(served))
+    assert 404 == client.problem("GET", f"/runs/{undo}/comparison")[0]
+
+
+def test_a_run_that_repaired_nothing_has_no_repair() -> None:
+    world = world_of(drifted())
+    run = world.ask(keys=None)
+    status, _, _, told = Client(api_of(world)).problem("GET", f"/runs/{run.run_id}/repair")
+    assert (404, True) == (status, f"Run {run.run_id} repaired nothing." in told)
+
+
+def test_a_repair_that_may_still_come_is_pending() -> None:
+    world, run, _, _ = waiting()
+    assert 202 == Client(api_of(world)).call("GET", f"/runs/{run.run_id}/repair")[0]

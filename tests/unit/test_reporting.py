@@ -31,6 +31,7 @@ from .worker_cases import Numbers, job_file, job_of
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "samples" / "reports"
 NAMES = ("went-well", "went-badly")
+RECONCILED = ("reconciled-clean", "reconciled-drift")
 CSS = (ROOT / "src" / "trueup" / "reporting" / "page.css").read_text(encoding="utf-8")
 
 
@@ -404,7 +405,7 @@ def test_text_and_marks_stand_out_in_every_theme(theme: str) -> None:
 def test_the_samples_are_what_their_command_makes(tmp_path: Path) -> None:
     made = runpy.run_path(str(SAMPLES / "make.py"))
     made["main"](tmp_path)
-    for name in NAMES:
+    for name in (*NAMES, *RECONCILED):
         for kind in ("json", "html"):
             file = f"{name}.{kind}"
             kept, new = ((folder / file).read_text(encoding="utf-8") for folder in (SAMPLES, tmp_path))

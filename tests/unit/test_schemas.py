@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from trueup.contract import parse
 from trueup.model.base import Value
 from trueup.model.reconcile_job import as_lists
-from trueup.schemas import FOLDER, MODELS, REPORT_FILES, file_name, published, read, schema
+from trueup.schemas import FOLDER, MODELS, REPORT_FILES, file_name, published, published_report, read, schema
 from trueup.schemas.__main__ import main
 from trueup.schemas.texts import BEYOND_SCHEMA, TITLES
 from trueup.schemas.validator import validator
@@ -253,6 +253,15 @@ def test_a_published_schema_is_valid_names_itself_and_describes_every_field(name
     assert [] == [
         field for part in objects for field in part["properties"].values() if not field["description"]
     ]
+
+
+@pytest.mark.parametrize("name", REPORT_FILES)
+def test_what_is_published_of_the_documents_that_trueup_leaves_is_what_their_models_give(name: str) -> None:
+    text = (FOLDER / REPORT_FILES[name]).read_text(encoding="utf-8")
+    assert published_report(name) == text, "run python -m trueup.schemas"
+    document = json.loads(text)
+    Draft202012Validator.check_schema(document)
+    assert f"urn:trueup:schema:{name}:v1" == document["$id"]
 
 
 def test_writing_the_schemas_writes_every_file_and_names_it(

@@ -1,4 +1,4 @@
-"""What a reconciliation found, for people."""
+"""What a reconciliation found and repaired, for people."""
 
 from __future__ import annotations
 
@@ -10,18 +10,29 @@ import typer
 
 from trueup.cli.calling import Client, run_path
 from trueup.cli.exits import INCOMPLETE, of_verdict
-from trueup.cli.output import print_json, print_table, say, shown_person
+from trueup.cli.output import print_json, print_table, say, shown_person, shown_time
 from trueup.errors import UsageError
 
+REPAIR_VERDICTS = frozenset({"REPAIRED", "REAPPEARED", "UNREPAIRED"})
 _SHOWN = 20
 _CLASSES = ("matched", "missing", "extra", "mismatched", "unreadable", "duplicates")
 
 
-def show_comparison(there: Client, run: str, html: Path | None, *, json: bool) -> None:
-    """Show the report of a reconciliation, and exit with its verdict."""
+def show_reconciled(there: Client, detail: Any, html: Path | None, *, json: bool) -> None:
+    """Show the report of a reconciliation with its repair, if there is one, and exit with the last verdict.
+
+    As JSON it is the report with the repair in it, as `repair`; of a run that takes repairs back, the repair.
+    """
+    run = detail["run"]["runId"]
+    if detail["run"]["undoes"]:
+        found = fetched(there, run, "repair", html, "when all is taken back")
+        told(found, _show_repair, html, json=json)
+        raise typer.Exit(of_verdict(found["verdict"]))
     found = fetched(there, run, "comparison", html, "when all is compared")
-    told(found, _show, html, json=json)
-    raise typer.Exit(of_verdict(found["verdict"]))
+    is_repaired = detail["verdict"] in REPAIR_VERDICTS
+    repair = there.get(run_path(run, "repair")) if is_repaired else None
+    told(found if repair is None else {**found, "repair": repair}, _show, html, json=json)
+    raise typer.Exit(of_verdict((repair or found)["verdict"]))
 
 
 def fetched(there: Client, run: str, report: str, html: Path | None, when: str) -> Any:
@@ -74,3 +85,17 @@ def _show(found: dict[str, Any]) -> None:
         print(f"{one['kind']} {key}" + (f" ({one['state']})" if one.get("state") else ""))
     if len(found["findings"]) > _SHOWN:
         print("and more; --json and --html show the first ones, and where all lie")
+    if "repair" in found:
+        _show_repair(found["repair"])
+
+
+def _show_repair(found: dict[str, Any]) -> None:
+    print(f"{found['runId']}  {found['verdict']}")
+    for reason in found["reasons"]:
+        print(f"  {reason}")
+    if found["undoes"]:
+        print(f"takes back what {found['undoes']} repaired")
+    approved = f"{shown_person(found['approvedBy'])} at {shown_time(found['approvedAt'])}"
+    print(f"gate {found['gate']} approved by {approved}, about {found['subjectSha256']}")
+    for line in [*found["outcomes"], *found["verified"]]:
+        print(f"{line['outcome']} {line['action']} {line['items']:,}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from trueup.cli.calling import Address, Person, RunId, client, run_path
-from trueup.cli.comparison import fetched, show_comparison, told
+from trueup.cli.comparison import fetched, show_reconciled, told
 from trueup.cli.output import Json, duration, print_table, shown_person
 
 EXAMPLE = "trueup report flights-summary-20260706T010000Z-abcd --html report.html"
@@ -25,11 +25,13 @@ def command(
 ) -> None:
     """Show the report of a run that has ended; exits 4 where it has not.
 
-    For a reconciliation it shows what was found, and exits with 0 for CLEAN, 1 for DRIFT and 4 for the rest.
+    For a reconciliation it shows what was found, and what was repaired once it was. It exits with 0 for
+    CLEAN, REPAIRED and UNDONE, with 1 for DRIFT, REAPPEARED and UNREPAIRED, and with 4 for the rest.
     """
     there = client(api, person)
-    if there.get(run_path(run))["run"]["kind"] == "reconcile":
-        show_comparison(there, run, html, json=json)
+    detail = there.get(run_path(run))
+    if detail["run"]["kind"] == "reconcile":
+        show_reconciled(there, detail, html, json=json)
         return
     told(fetched(there, run, "report", html, "when it ends"), _show, html, json=json)
 

@@ -75,13 +75,13 @@ PROBLEMS: Mapping[str, str] = {
 EXITS: Mapping[int, tuple[str, str]] = {
     exits.DONE: ("it was done; a run that `status` shows goes on, or succeeded", ""),
     exits.FAILED: (
-        "the run failed or was aborted, or the command could not do what it was asked",
+        "the run failed or was aborted, drift was found, or the command could not do what it was asked",
         "Read the message, or `trueup report RUN`.",
     ),
     exits.USAGE: ("the input is wrong, or there is no such thing; nothing was created", "Correct it."),
     exits.WAITS: ("the run waits for a person", "`trueup status RUN` says for what."),
     exits.INCOMPLETE: (
-        "not everything was done: the run was cancelled, or its report is not there yet",
+        "not everything was done or compared: the run was cancelled, or its report is not there yet",
         "Wait for its end with `trueup status RUN --watch`, or start another run.",
     ),
     exits.INTERRUPTED: ("Ctrl-C", "What was started goes on; `trueup status` shows it."),

@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from trueup.model.base import Instant, Sha256, Value
+from trueup.model.base import Count, Instant, Sha256, Value
+from trueup.model.gate import Gate, SubjectKind
 from trueup.model.plan import CodeIdentity
 from trueup.model.states import GateStatus
 
@@ -30,15 +31,26 @@ class EvidenceObject(Value):
 
 
 class GateEvidence(Value):
-    """What was asked at a gate, and what was said."""
+    """What was asked at a gate, until when, and what was said. `spent_at`: when the run passed it."""
 
     name: str
     status: GateStatus
+    kind: SubjectKind
     subject_sha256: Sha256
     requester: str
+    roles: tuple[str, ...] = ()
+    opened_at: Instant
+    expires_at: Instant
     decided_by: str | None = None
     decided_at: Instant | None = None
     comment: str = ""
+    spent_at: Instant | None = None
+
+    @classmethod
+    def of(cls, gate: Gate) -> GateEvidence:
+        """What is kept of a gate: all but the token."""
+        told = gate.model_dump(include=set(cls.model_fields))
+        return cls(**told, subject_sha256=gate.sha256)
 
 
 class Evidence(Value):
@@ -67,3 +79,14 @@ class CheckedEvidence(Value):
     sha256: Sha256
     manifest: Evidence
     changed: dict[str, str] = Field(default_factory=dict)
+
+
+class EvidencePart(Value):
+    """Some bytes of the evidence, in Base64, from an offset on; `next` is the offset of those after them.
+
+    `sha256` is that of all the bytes, which whoever puts them together holds them against.
+    """
+
+    sha256: Sha256
+    data: str
+    next: Count | None = None

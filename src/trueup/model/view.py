@@ -61,7 +61,7 @@ class GateWord(Value):
 class RunView(Value):
     """One run, as lists show it. `partitions` is None until the run is planned.
 
-    `waits_at` names the gate at which it waits for a person.
+    `waits_at` names the gate at which it waits for a person, `undoes` the run whose repairs it takes back.
     """
 
     run_id: str
@@ -81,6 +81,7 @@ class RunView(Value):
     guard: Guard
     comment: str = ""
     waits_at: str | None = None
+    undoes: str | None = None
 
 
 class Progress(Value):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from trueup.artifacts import Artifacts, comparison_key
+from trueup.artifacts import Artifacts
 from trueup.errors import ArtifactExists, ArtifactMissing, NotFound
 from trueup.ledger import Ledger
-from trueup.model.base import canonical, sha256
-from trueup.model.evidence import CheckedEvidence
+from trueup.model.base import canonical
+from trueup.model.evidence import CheckedEvidence, EvidencePart
+from trueup.model.ledger import Run
 from trueup.model.reconcile_report import ReconcileReport
+from trueup.model.reconciled import Reconciled
+from trueup.model.repair import RepairReport
 from trueup.model.report import Report
 from trueup.model.states import RUN_ENDS
 from trueup.reporting.comparison import Comparisons
@@ -17,9 +20,10 @@ from trueup.reporting.comparison_page import comparison_page
 from trueup.reporting.evidence import Evidences
 from trueup.reporting.gather import Gatherer
 from trueup.reporting.page import page
+from trueup.reporting.reconciled import Gathering
 from trueup.reporting.repairs import Repairs
 
-__all__ = ["Reports", "page", "report_key"]
+__all__ = ["Reports", "comparison_page", "page", "report_key"]
 
 
 def report_key(run_id: str, kind: str) -> str:
@@ -72,24 +76,55 @@ class Reports:
 
         Raises NotFound, also for a run that compares nothing, StoreUnavailable, ArtifactError.
         """
+        run = self._reconciliation(run_id)
+        if run.undoes:
+            raise NotFound(
+                f"Run {run_id} takes back what {run.undoes} repaired, and compares nothing.",
+                remedy="Ask for its repair.",
+            )
+        return Comparisons(self._ledger, self._artifacts).of(run)
+
+    def comparison_page(self, run_id: str) -> str | None:
+        """All of a reconciliation as one page of HTML, as it stands; None before something is to be told."""
+        return None if self.comparison(run_id) is None else self._page(run_id)
+
+    def repair(self, run_id: str) -> RepairReport | None:
+        """What a repair came to, or what was taken back; None before it is through.
+
+        Raises NotFound, also for a run that repaired nothing and will not, StoreUnavailable, ArtifactError.
+        """
+        run = self._reconciliation(run_id)
+        found = Repairs(self._ledger, self._artifacts).of(run)
+        if found is None and (run.status in RUN_ENDS or not (run.repairs or run.undoes)):
+            raise NotFound(f"Run {run_id} repaired nothing.", remedy="Ask for what it compared.")
+        return found
+
+    def repair_page(self, run_id: str) -> str | None:
+        """The page of the whole reconciliation, once its repair is through."""
+        return None if self.repair(run_id) is None else self._page(run_id)
+
+    def _reconciliation(self, run_id: str) -> Run:
         run = self._ledger.runs.get(run_id)
         if run.kind != "reconcile":
             raise NotFound(
                 f"Run {run_id} is a {run.kind}, which compares nothing.", remedy="Ask for its report."
             )
-        return Comparisons(self._ledger, self._artifacts).of(run)
+        return run
 
-    def comparison_page(self, run_id: str) -> str | None:
-        """The same as one page of HTML."""
-        report = self.comparison(run_id)
-        if report is None:
-            return None
-        data = self._artifacts.store.get(comparison_key(run_id, "json"))
-        return comparison_page(report, sha256(data))
+    def reconciled(self, run_id: str) -> Reconciled:
+        """All that the page of a reconciliation tells, as it stands. Raises as `comparison` does."""
+        return Gathering(self._ledger, self._artifacts).of(self._reconciliation(run_id))
+
+    def _page(self, run_id: str) -> str:
+        return comparison_page(self.reconciled(run_id))
 
     def evidence(self, run_id: str) -> CheckedEvidence:
         """What a reconciliation left, checked now. Raises NotFound, StoreUnavailable."""
         return Evidences(self._ledger, self._artifacts).checked(self._ledger.runs.get(run_id))
+
+    def evidence_part(self, run_id: str, digest: str, offset: int) -> EvidencePart:
+        """Bytes of the evidence with that SHA-256, from an offset on. Raises NotFound, StoreUnavailable."""
+        return Evidences(self._ledger, self._artifacts).part(self._ledger.runs.get(run_id), digest, offset)
 
     def location(self, run_id: str) -> str:
         """Where the page lies."""

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from trueup.model.reconcile import Side
-from trueup.model.reconcile_report import ReconcileReport
+from trueup.model.reconcile_report import ObjectLine, ReconcileReport
+from trueup.model.reconciled import Reconciled
+from trueup.reporting import repair_page
 from trueup.reporting.markup import document, facts, figure, instant, table
 
-_ENDS = {"CLEAN": "good", "DRIFT": "bad", "ERROR": "bad"}
+_ENDS = {
+    "CLEAN": "good",
+    "REPAIRED": "good",
+    "UNDONE": "good",
+    "DRIFT": "bad",
+    "ERROR": "bad",
+    "REAPPEARED": "bad",
+    "UNREPAIRED": "bad",
+}
 _OBJECTS_SHOWN = 500
 _CLASSES = {
     "matched": "the same on both sides",
@@ -23,31 +33,43 @@ _CLASSES = {
 }
 
 
-def comparison_page(report: ReconcileReport, sha256: str) -> str:
-    """The whole page; `sha256` is that of the JSON report, which an approval names."""
-    return document(f"{report.run_id}: {report.verdict}", _sections(report, sha256))
+def comparison_page(found: Reconciled) -> str:
+    """The whole page: what was found, what was signed, and what was done."""
+    return document(f"{found.run_id}: {found.verdict}", _sections(found))
 
 
-def _sections(report: ReconcileReport, sha256: str) -> Iterator[str]:
-    yield from _head(report)
-    yield from _figures(report)
-    yield from _found(report)
-    yield from _coverage(report)
-    yield from _findings(report)
-    yield from _objects(report)
-    yield from _facts(report, sha256)
+def _sections(found: Reconciled) -> Iterator[str]:
+    report = found.report
+    yield from _head(found)
+    if report is not None:
+        yield from _figures(report)
+    yield from repair_page.gates(found)
+    yield from repair_page.repair(found)
+    if report is not None:
+        yield from _found(report)
+        yield from _coverage(report)
+        yield from _findings(report)
+        yield from _objects("Where all findings lie", report.objects)
+        yield from _facts(report)
+    if found.repair is not None:
+        yield from _objects("Where all items of the repair lie", found.repair.objects)
+    yield from repair_page.ran(found)
+    yield from repair_page.sign_off(found)
 
 
-def _head(report: ReconcileReport) -> Iterator[str]:
-    kind = _ENDS.get(report.verdict, "other")
-    yield f"<h1>{escape(report.run_id)}</h1>"
-    yield f'<p><span class="end {kind}">{report.verdict}</span></p>'
-    if report.reasons:
+def _head(found: Reconciled) -> Iterator[str]:
+    report = found.report
+    kind = _ENDS.get(found.verdict, "other")
+    before = f"{report.verdict} was found" if report is not None and found.repair is not None else ""
+    yield f"<h1>{escape(found.run_id)}</h1>"
+    yield f'<p><span class="end {kind}">{escape(found.verdict)}</span> {before}</p>'
+    if report is not None and report.reasons:
         yield "<ul>"
         yield from (f"<li>{escape(reason)}</li>" for reason in report.reasons)
         yield "</ul>"
-    asked = f"Asked for by {report.requester}" + (f": {report.comment}" if report.comment else "")
-    yield f'<p class="quiet">{escape(f"{report.job}. {asked}")}.</p>'
+    what = f"{found.job}, taking back the repair of {found.undoes}" if found.undoes else found.job
+    asked = f"Asked for by {found.requester}" + (f": {found.comment}" if found.comment else "")
+    yield f'<p class="quiet">{escape(f"{what}. {asked}")}.</p>'
 
 
 def _figures(report: ReconcileReport) -> Iterator[str]:
@@ -113,32 +135,26 @@ def _why(finding: dict[str, object]) -> str:
     return "; ".join([*filter(None, [str(finding.get("detail", ""))]), *told])
 
 
-def _objects(report: ReconcileReport) -> Iterator[str]:
-    if not report.objects:
+def _objects(title: str, objects: Sequence[ObjectLine]) -> Iterator[str]:
+    if not objects:
         return
-    yield "<h2>Where all findings lie</h2>"
-    rows = [[one.location, one.lines, one.sha256] for one in report.objects[:_OBJECTS_SHOWN]]
-    yield table("Objects of findings, as JSON Lines", ["Object", "Lines", "SHA-256"], rows)
-    more = len(report.objects) - _OBJECTS_SHOWN
+    yield f"<h2>{title}</h2>"
+    rows = [[one.location, one.lines, one.sha256] for one in objects[:_OBJECTS_SHOWN]]
+    yield table("Objects of JSON Lines", ["Object", "Lines", "SHA-256"], rows)
+    more = len(objects) - _OBJECTS_SHOWN
     if more > 0:
         yield f"<p>{more:,} more are in the JSON report.</p>"
 
 
-def _facts(report: ReconcileReport, sha256: str) -> Iterator[str]:
-    code = report.code
-    yield "<h2>What is signed</h2>"
+def _facts(report: ReconcileReport) -> Iterator[str]:
+    yield "<h2>What was compared</h2>"
     yield from facts(
         {
-            "Report": f"SHA-256 {sha256}",
             "Invariant": report.invariant,
             "Key": ", ".join(report.key),
             "Columns": ", ".join(report.columns),
             "Compared as of": instant(report.as_of) if report.as_of else "nothing was compared",
-            "Asked for at": instant(report.created_at),
             "Last look at": instant(report.finished_at) if report.finished_at else "none",
             "Lag": f"{report.lag:g} s",
-            "Plan": f"SHA-256 {report.plan_sha256}" if report.plan_sha256 else "none",
-            "Task definition": code.task_definition if code else "none",
-            "Image": code.image_digest if code else "none",
         }
     )

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 
 from trueup.artifacts import Artifacts, comparison_key, evidence_key, repair_key, repair_plan_key
+from trueup.artifacts.store import place
 from trueup.errors import ArtifactExists, ArtifactMissing, NotFound
 from trueup.ledger import Ledger
 from trueup.model.base import canonical, sha256
-from trueup.model.evidence import CheckedEvidence, Evidence, EvidenceKind, EvidenceObject, GateEvidence
+from trueup.model.evidence import (
+    CheckedEvidence,
+    Evidence,
+    EvidenceKind,
+    EvidenceObject,
+    EvidencePart,
+    GateEvidence,
+)
 from trueup.model.ledger import Run
 from trueup.model.reconcile_report import ObjectLine
 from trueup.model.states import RUN_ENDS, Phase
 from trueup.reporting.comparison import Comparisons
 from trueup.reporting.repairs import Repairs
 
+PART_BYTES = 3 * 2**20
+"""In Base64 it is 4 MiB; a Lambda function answers 6 MB at most."""
 _KINDS: dict[Phase, EvidenceKind] = {
     Phase.COMPARE: "findings",
     Phase.CONFIRM: "findings",
@@ -42,14 +53,7 @@ class Evidences:
 
     def checked(self, run: Run) -> CheckedEvidence:
         """The manifest, and what is not as it says. Raises NotFound where there is none yet."""
-        key = evidence_key(run.run_id)
-        try:
-            data = self._artifacts.store.get(key)
-        except ArtifactMissing as none:
-            raise NotFound(
-                f"Run {run.run_id} has no evidence.",
-                remedy="Wait until it has ended; only reconciliations leave evidence.",
-            ) from none
+        key, data = evidence_key(run.run_id), self._manifest(run)
         manifest = Evidence.model_validate_json(data)
         found = {one.location: self._artifacts.store.checksum(one.location) for one in manifest.objects}
         changed = {
@@ -64,22 +68,49 @@ class Evidences:
             changed=changed,
         )
 
+    def part(self, run: Run, digest: str, offset: int) -> EvidencePart:
+        """Bytes of what the manifest names by a hash, or of the manifest itself.
+
+        Raises NotFound where there is no evidence yet, its manifest has no such hash, or the object is gone.
+        """
+        key = self._key(run, digest)
+        try:
+            data = self._artifacts.store.get_range(key, offset, PART_BYTES)
+        except ArtifactMissing as gone:
+            raise NotFound(
+                f"{key} is in the manifest of run {run.run_id}, and is there no more.",
+                remedy="Look whether a lifecycle rule removed it; the bucket keeps versions.",
+            ) from gone
+        more = offset + PART_BYTES if len(data) == PART_BYTES else None
+        return EvidencePart(sha256=digest, data=base64.b64encode(data).decode(), next=more)
+
+    def _key(self, run: Run, digest: str) -> str:
+        """Where the evidence of a hash lies: nothing can be asked for that the manifest does not name."""
+        data = self._manifest(run)
+        if digest == sha256(data):
+            return evidence_key(run.run_id)
+        for one in Evidence.model_validate_json(data).objects:
+            if one.sha256 == digest:
+                return place(one.location)[1]
+        raise NotFound(
+            f"The evidence of run {run.run_id} has nothing with the SHA-256 {digest}.",
+            remedy=f"`trueup evidence {run.run_id}` lists what there is.",
+        )
+
+    def _manifest(self, run: Run) -> bytes:
+        try:
+            return self._artifacts.store.get(evidence_key(run.run_id))
+        except ArtifactMissing as none:
+            raise NotFound(
+                f"Run {run.run_id} has no evidence.",
+                remedy="Wait until it has ended; only reconciliations leave evidence.",
+            ) from none
+
     def _made(self, run: Run) -> Evidence:
         plan = self._artifacts.plan_of(run) if run.is_planned else None
         found, repaired = (made(self._ledger, self._artifacts).of(run) for made in (Comparisons, Repairs))
         last = repaired or found
-        gates = [
-            GateEvidence(
-                name=gate.name,
-                status=gate.status,
-                subject_sha256=gate.sha256,
-                requester=gate.requester,
-                decided_by=gate.decided_by,
-                decided_at=gate.decided_at,
-                comment=gate.comment,
-            )
-            for gate in self._ledger.gates.of(run.run_id)
-        ]
+        gates = [GateEvidence.of(gate) for gate in self._ledger.gates.of(run.run_id)]
         lines = [*(found.objects if found else ()), *(repaired.objects if repaired else ())]
         return Evidence(
             run_id=run.run_id,

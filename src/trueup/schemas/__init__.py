@@ -74,19 +74,31 @@ def published(name: str) -> str:
     )
 
 
-REPORT_FILES = {"report": "report.v1.schema.json", "comparison": "comparison.v1.schema.json"}
-_REPORT_TITLES = {"report": "trueup report of a run", "comparison": "trueup report of a reconciliation"}
+_REPORT_TITLES = {
+    "report": "trueup report of a run",
+    "comparison": "trueup report of a reconciliation",
+    "repair": "trueup report of a repair",
+    "evidence": "trueup manifest of the evidence of a reconciliation",
+}
+REPORT_FILES = {name: f"{name}.v1.schema.json" for name in _REPORT_TITLES}
 
 
 def published_report(name: str = "report") -> str:
-    """The text of the schema of a report as the model has it now: of a run, or of a comparison.
+    """The text of the schema of a document that trueup leaves, one of `REPORT_FILES`, as its model has it.
 
-    Reports are written by trueup alone and read by others, so it says what one holds, and no more.
+    They are written by trueup alone and read by others, so it says what one holds, and no more.
     """
+    from trueup.model.evidence import Evidence
     from trueup.model.reconcile_report import ReconcileReport
+    from trueup.model.repair import RepairReport
     from trueup.model.report import Report
 
-    models: dict[str, type[Value]] = {"report": Report, "comparison": ReconcileReport}
+    models: dict[str, type[Value]] = {
+        "report": Report,
+        "comparison": ReconcileReport,
+        "repair": RepairReport,
+        "evidence": Evidence,
+    }
     model = models[name]
     body = model.model_json_schema(schema_generator=_Plain, mode="serialization")
     head = {

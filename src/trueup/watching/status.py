@@ -41,6 +41,7 @@ def view(run: Run) -> RunView:
         guard=run.guard,
         comment=run.request.comment if run.request else "",
         waits_at=run.waits_at if run.status is RunStatus.RUNNING else None,
+        undoes=run.undoes,
     )
 
 

@@ -13,8 +13,9 @@ from pydantic.alias_generators import to_snake
 from trueup.handling.api import verbs
 from trueup.model.base import Value
 from trueup.model.estimate import Estimate
-from trueup.model.evidence import CheckedEvidence
+from trueup.model.evidence import CheckedEvidence, EvidencePart
 from trueup.model.reconcile_report import ReconcileReport
+from trueup.model.repair import RepairReport
 from trueup.model.report import Report
 from trueup.model.request import StartBody, Wish
 from trueup.model.view import (
@@ -118,9 +119,25 @@ ROUTES = (
     ),
     Route(
         "GET",
+        "/runs/{runId}/evidence/{digest}",
+        verbs.show_evidence_object,
+        {200: EvidencePart},
+        query=verbs.EvidenceQuery,
+        problems=(_NOT_FOUND,),
+    ),
+    Route(
+        "GET",
         "/runs/{runId}/comparison",
         verbs.show_comparison,
         {200: ReconcileReport, 202: Pending},
+        html=True,
+        problems=(_NOT_FOUND,),
+    ),
+    Route(
+        "GET",
+        "/runs/{runId}/repair",
+        verbs.show_repair,
+        {200: RepairReport, 202: Pending},
         html=True,
         problems=(_NOT_FOUND,),
     ),

@@ -13,9 +13,10 @@ from trueup.handling.api.asking import Call
 from trueup.handling.api.services import Services
 from trueup.model.base import Value
 from trueup.model.estimate import Estimate
-from trueup.model.evidence import CheckedEvidence
+from trueup.model.evidence import CheckedEvidence, EvidencePart
 from trueup.model.ledger import Run
 from trueup.model.reconcile_report import ReconcileReport
+from trueup.model.repair import RepairReport
 from trueup.model.report import Report
 from trueup.model.request import LONGEST_RUN_ID, StartBody, Wish
 from trueup.model.states import RUN_ENDS, WRITING_PHASES, GateStatus, PartitionStatus, Phase, RunStatus
@@ -85,6 +86,12 @@ class LogsQuery(Value):
     phase: Phase | None = None
     limit: Limit = 100
     after: str | None = None
+
+
+class EvidenceQuery(Value):
+    """From which byte on."""
+
+    offset: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
 
 
 class AuditQuery(Value):
@@ -207,6 +214,12 @@ def show_comparison(here: Services, call: Call, run_id: str) -> ReconcileReport 
     return page or here.reports.comparison(run_id) or _pending(here, run_id)
 
 
+def show_repair(here: Services, call: Call, run_id: str) -> RepairReport | Pending | Html:
+    """What a repair came to, as JSON or, where `text/html` is accepted, as the page of its whole run."""
+    page = _page(call, here.reports.repair_page, run_id)
+    return page or here.reports.repair(run_id) or _pending(here, run_id)
+
+
 def _page(call: Call, page_of: Callable[[str], str | None], run_id: str) -> Html | None:
     text = page_of(run_id) if "text/html" in call.accept else None
     return None if text is None else Html(text=text)
@@ -220,6 +233,12 @@ def _pending(here: Services, run_id: str) -> Pending:
 def show_evidence(here: Services, call: Call, run_id: str) -> CheckedEvidence:
     """What a reconciliation left, under its hashes, and what is not any more what it was."""
     return here.reports.evidence(run_id)
+
+
+def show_evidence_object(here: Services, call: Call, run_id: str, digest: str) -> EvidencePart:
+    """Some bytes of the evidence that has this SHA-256, or of its manifest, from an offset on."""
+    query = call.of_query(EvidenceQuery)
+    return here.reports.evidence_part(run_id, digest, query.offset)
 
 
 def estimate(here: Services, call: Call) -> Estimate:

@@ -1,0 +1,116 @@
+"""Everything that the page of a reconciliation tells, from the ledger and from what is stored."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import Any
+
+from trueup.artifacts import Artifacts, comparison_key, evidence_key, repair_key
+from trueup.artifacts.store import place
+from trueup.errors import ArtifactError, ArtifactMissing
+from trueup.ledger import Ledger
+from trueup.model.base import sha256
+from trueup.model.evidence import GateEvidence
+from trueup.model.ledger import Run
+from trueup.model.reconciled import ItemLine, Reconciled, UndoLine
+from trueup.model.repair import RepairOutcome, RepairReport
+from trueup.model.states import Phase
+from trueup.reporting.comparison import Comparisons
+from trueup.reporting.repairs import Repairs
+
+SHOWN_OF_EACH = 25
+"""So many items of each outcome are shown; the counts are exact, and all items are in the objects."""
+LINES_READ = 20_000
+RUNS_LOOKED_AT = 1_000
+_BATCH = 100
+
+
+class Gathering:
+    """Reads what a page needs."""
+
+    def __init__(self, ledger: Ledger, artifacts: Artifacts) -> None:
+        self._ledger = ledger
+        self._artifacts = artifacts
+
+    def of(self, run: Run) -> Reconciled:
+        """All of a reconciliation as it stands. Raises StoreUnavailable, ArtifactError."""
+        report = Comparisons(self._ledger, self._artifacts).of(run)
+        repair = Repairs(self._ledger, self._artifacts).of(run)
+        changed: list[str] = []
+        newer = list(self._newer(run)) if repair is not None and not run.undoes else []
+        manifest = self._digest(evidence_key(run.run_id))
+        return Reconciled(
+            run_id=run.run_id,
+            job=run.job,
+            status=run.status,
+            reason=run.reason or "",
+            requester=run.requester,
+            comment=run.request.comment if run.request else "",
+            created_at=run.created_at,
+            undoes=run.undoes,
+            report=report,
+            report_sha256=self._digest(comparison_key(run.run_id, "json")) if report else None,
+            repair=repair,
+            repair_sha256=self._digest(repair_key(run.run_id)) if repair else None,
+            gates=[GateEvidence.of(gate) for gate in self._ledger.gates.of(run.run_id)],
+            items=self._items(repair, changed) if repair else [],
+            changed=changed,
+            undone_by=[_undo(one) for one in newer if one.undoes == run.run_id],
+            newer=len(newer),
+            evidence=self._artifacts.store.location(evidence_key(run.run_id)) if manifest else None,
+            evidence_sha256=manifest,
+        )
+
+    def _digest(self, key: str) -> str | None:
+        """The SHA-256 of what lies at a key; None where nothing does."""
+        with suppress(ArtifactMissing):
+            return sha256(self._artifacts.store.get(key))
+        return None
+
+    def _newer(self, run: Run) -> Iterator[Run]:
+        """The runs that were asked for later, the newest first, up to a number."""
+        newest = islice(self._ledger.runs.newest(), RUNS_LOOKED_AT)
+        while page := list(islice(newest, _BATCH)):
+            for one, _ in self._ledger.runs.many(page):
+                if one.run_id == run.run_id:
+                    return
+                yield one
+
+    def _items(self, repair: RepairReport, changed: list[str]) -> list[ItemLine]:
+        """The first items of each outcome, those that were not applied before the others."""
+        shown: Counter[str] = Counter()
+        kept: dict[tuple[str, ...], dict[str, Any]] = {}
+        for line in self._lines(repair, Phase.REPAIR, changed):
+            if "outcome" not in line or shown[line["outcome"]] == SHOWN_OF_EACH:
+                continue
+            shown[line["outcome"]] += 1
+            kept[tuple(line["key"])] = {name: line[name] for name in ("key", "action", "outcome")} | {
+                "detail": line.get("detail", "")
+            }
+        for line in self._lines(repair, Phase.VERIFY, changed):
+            if not line.get("again") and (one := kept.get(tuple(line["key"]))):
+                one["later"] = line["verification"]
+        items = [ItemLine.model_validate(one) for one in kept.values()]
+        return sorted(items, key=lambda one: one.outcome is RepairOutcome.APPLIED)
+
+    def _lines(self, repair: RepairReport, phase: Phase, changed: list[str]) -> Iterator[dict[str, Any]]:
+        """The first lines of a phase, if they are what the report names."""
+        left = LINES_READ
+        for one in repair.objects:
+            if one.phase is not phase or left <= 0:
+                continue
+            left -= one.lines
+            try:
+                data = self._artifacts.check(place(one.location)[1], one.sha256)
+            except ArtifactError as other:
+                changed.append(str(other))
+                continue
+            yield from map(json.loads, data.splitlines())
+
+
+def _undo(run: Run) -> UndoLine:
+    return UndoLine(run_id=run.run_id, status=run.status, reason=run.reason or "")
