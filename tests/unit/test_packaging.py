@@ -32,11 +32,12 @@ def _table() -> dict[str, tuple[str, str, str]]:
     return {name: (version, licence, why) for name, version, licence, why in rows[2:]}
 
 
-def test_there_are_five_lock_files() -> None:
+def test_there_are_six_lock_files() -> None:
     assert [lock.name for lock in LOCKS] == [
         "data.lock",
         "dev.lock",
         "ministack.lock",
+        "parquet.lock",
         "prefect.lock",
         "worker.lock",
     ]
