@@ -163,6 +163,16 @@ def test_timestamps_of_old_writers_are_read_beyond_what_nanoseconds_can_count() 
     assert [b"9999-12-31 23:59:59+00", b"0001-01-01 00:00:00+00"] == found
 
 
+def test_what_old_writers_wrote_finer_than_a_microsecond_is_unreadable() -> None:
+    array = whole(pa.timestamp("ns"), -1, 1000, 1001)
+    data = file_of(table(array), use_deprecated_int96_timestamps=True, store_schema=False)
+    assert [
+        b"\\?1969-12-31 23:59:59.999999999",
+        b"1970-01-01 00:00:00.000001+00",
+        b"\\?1970-01-01 00:00:00.000001001",
+    ] == fields(rows_of(data, layout("timestamp", zone="UTC")))
+
+
 def test_a_text_that_is_no_utf8_is_unreadable_and_alone() -> None:
     broken = pa.array([b"a", b"\xff", None], pa.binary()).view(pa.string())
     assert [b"a", b"\\?b'\\\\xff'", b"\\N"] == fields(rows_of(file_of(table(broken)), layout("text")))

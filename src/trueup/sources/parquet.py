@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from decimal import Decimal
+from itertools import repeat
 from tempfile import NamedTemporaryFile
 from typing import IO, Any
 from uuid import UUID
@@ -64,32 +65,51 @@ class _Rows:
         self._side = side
         self._arrow = _arrow(name)
         # INT96, of old writers, holds nanoseconds from a range that 64 bits cannot count: microseconds do.
-        self._file = self._read(
+        # Read as nanoseconds too, which wrap around, it tells what is left beyond the microseconds.
+        self._file = self._opened(path, "us")
+        schema = self._file.schema
+        columns = [schema.column(number) for number in range(len(schema.names))]
+        self._old = {one.path for one in columns if one.physical_type == "INT96"}
+        self._fine: Any = self._opened(path, "ns") if self._old else None
+
+    def _opened(self, path: str, unit: str) -> Any:
+        return self._read(
             lambda: self._arrow.parquet.ParquetFile(
                 path,
                 buffer_size=_PAGE_BYTES,
                 pre_buffer=False,
                 page_checksum_verification=True,
-                coerce_int96_timestamp_unit="us",
+                coerce_int96_timestamp_unit=unit,
             )
         )
 
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
+        if self._fine is not None:
+            self._fine.close()
 
     def documents(self, columns: Sequence[Column] | None) -> Iterator[tuple[int, Document]]:
         """The rows. Raises SourceError."""
         cells = self._cells(columns)
         names, rows = list(cells), 0
-        batches = self._file.iter_batches(_ROWS, columns=names, use_threads=False)
-        while (batch := self._read(lambda: next(batches, None))) is not None:
-            arrays = [cells[name](_stored(batch.column(name))) for name in names]
-            for row in zip(*arrays, strict=True):
+        for batch, fine in self._batches(names):
+            found = {name: cells[name](_stored(batch.column(name))) for name in names}
+            for name in fine.schema.names if fine else ():
+                found[name] = _finer(found[name], batch.column(name), fine.column(name))
+            for row in zip(*found.values(), strict=True):
                 rows += 1
                 yield rows, dict(zip(names, row, strict=True))
         if rows != self._file.metadata.num_rows:
             raise self._broken(f"{rows} rows came, and its footer says {self._file.metadata.num_rows}")
+
+    def _batches(self, names: Sequence[str]) -> Iterator[tuple[Any, Any]]:
+        """Batches of these columns; beside each, as nanoseconds, those of them that old writers wrote."""
+        coarse = self._file.iter_batches(_ROWS, columns=names, use_threads=False)
+        old = [name for name in names if name in self._old]
+        fine = self._fine.iter_batches(_ROWS, columns=old, use_threads=False) if old else repeat(None)
+        while (batch := self._read(lambda: next(coarse, None))) is not None:
+            yield batch, self._read(lambda: next(fine))
 
     def _read(self, step: Callable[[], Any]) -> Any:
         try:
@@ -251,6 +271,17 @@ def _timestamps(array: Any) -> list[str | None]:
     from pyarrow import int64, timestamp
 
     return _written(array.view(int64()).view(timestamp(array.type.unit)))
+
+
+def _finer(texts: list[str | None], coarse: Any, fine: Any) -> list[str | None]:
+    """Timestamps in microseconds with the nanoseconds that are left, where some are."""
+    from pyarrow import compute, int64
+
+    left = compute.subtract(fine.view(int64()), compute.multiply(coarse.view(int64()), 1000)).to_pylist()
+    return [
+        f"{text.removesuffix('Z')}{more:03}{'Z' * text.endswith('Z')}" if text and more else text
+        for text, more in zip(texts, left, strict=True)
+    ]
 
 
 def _instants(array: Any) -> list[str | None]:
