@@ -46,11 +46,15 @@ if [ -f requirements/parquet.lock ]; then cp requirements/parquet.lock "$work/";
 compile "$@" --output-file "$work/parquet.lock" "$work/parquet.in"
 publish parquet.lock
 
-# What the benchmarks compare with, in an environment of its own.
+# What the benchmarks compare with, in environments of their own.
 echo 'prefect==3.9.*' > "$work/prefect.in"
 if [ -f requirements/prefect.lock ]; then cp requirements/prefect.lock "$work/"; fi
 compile "$@" --output-file "$work/prefect.lock" "$work/prefect.in"
 publish prefect.lock
+printf '%s\n' 'reladiff[postgresql]==0.6.*' 'datacompy==1.*' > "$work/reladiff.in"
+if [ -f requirements/reladiff.lock ]; then cp requirements/reladiff.lock "$work/"; fi
+compile "$@" --output-file "$work/reladiff.lock" "$work/reladiff.in"
+publish reladiff.lock
 
 # An engine that nobody here wrote, and nothing but it, for the tests that have to pass there too.
 sed -n 's/^\(ministack==[^ ]*\).*/\1/p' "$work/dev.lock" > "$work/ministack.in"
