@@ -43,7 +43,7 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-bench: $(READY) .venv-prefect/.ready
+bench: $(READY) .venv-prefect/.ready .venv-reladiff/.ready
 	$(BIN)/python -m bench
 
 e2e: $(READY)
@@ -63,7 +63,7 @@ lock: $(READY)
 	bash requirements/lock.sh $(LOCK_ARGS)
 
 clean:
-	rm -rf .venv .venv-ministack .venv-prefect build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-ministack .venv-prefect .venv-reladiff build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -rf src/*.egg-info
 
@@ -90,4 +90,9 @@ $(READY): pyproject.toml requirements/dev.lock requirements/data.lock
 .venv-prefect/.ready: requirements/prefect.lock
 	$(PYTHON) -m venv --clear .venv-prefect
 	.venv-prefect/bin/python -m pip install --quiet --require-hashes -r requirements/prefect.lock
+	@touch $@
+
+.venv-reladiff/.ready: requirements/reladiff.lock
+	$(PYTHON) -m venv --clear .venv-reladiff
+	.venv-reladiff/bin/python -m pip install --quiet --require-hashes -r requirements/reladiff.lock
 	@touch $@

@@ -24,6 +24,7 @@ from bench import (
     packing,
     planning,
     reconcile,
+    reconcile_others,
     status,
     throughput,
 )
@@ -44,6 +45,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "loops": loops.measure,
     "orchestration": orchestration.measure,
     "reconcile": reconcile.measure,
+    "reconcile-others": reconcile_others.measure,
+    "reconcile-10m": reconcile.measure_large,
 }
 
 

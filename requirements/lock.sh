@@ -33,18 +33,28 @@ with open("pyproject.toml", "rb") as file:
 for name in dev worker; do
   if [ -f "requirements/$name.lock" ]; then cp "requirements/$name.lock" "$work/"; fi
 done
-compile "$@" --extra local --extra postgres --output-file "$work/dev.lock" pyproject.toml "$work/dev.in"
+compile "$@" --extra local --extra parquet --extra postgres --output-file "$work/dev.lock" pyproject.toml "$work/dev.in"
 publish dev.lock
 
 # Containers run the very versions that the tests ran with.
 compile --extra postgres --constraint "$work/dev.lock" --output-file "$work/worker.lock" pyproject.toml
 publish worker.lock
 
-# What the benchmarks compare with, in an environment of its own.
+# Beside worker.lock, for the images of jobs that read Parquet: it is three times as large as all the rest.
+sed -n 's/^\(pyarrow==[^ ]*\).*/\1/p' "$work/dev.lock" > "$work/parquet.in"
+if [ -f requirements/parquet.lock ]; then cp requirements/parquet.lock "$work/"; fi
+compile "$@" --output-file "$work/parquet.lock" "$work/parquet.in"
+publish parquet.lock
+
+# What the benchmarks compare with, in environments of their own.
 echo 'prefect==3.9.*' > "$work/prefect.in"
 if [ -f requirements/prefect.lock ]; then cp requirements/prefect.lock "$work/"; fi
 compile "$@" --output-file "$work/prefect.lock" "$work/prefect.in"
 publish prefect.lock
+printf '%s\n' 'reladiff[postgresql]==0.6.*' 'datacompy==1.*' > "$work/reladiff.in"
+if [ -f requirements/reladiff.lock ]; then cp requirements/reladiff.lock "$work/"; fi
+compile "$@" --output-file "$work/reladiff.lock" "$work/reladiff.in"
+publish reladiff.lock
 
 # An engine that nobody here wrote, and nothing but it, for the tests that have to pass there too.
 sed -n 's/^\(ministack==[^ ]*\).*/\1/p' "$work/dev.lock" > "$work/ministack.in"

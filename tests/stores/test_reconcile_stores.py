@@ -21,7 +21,7 @@ from trueup.compare import (
     look_again,
     plan,
 )
-from trueup.errors import SourceError
+from trueup.errors import SourceError, Transient
 from trueup.local.postgres import postgres
 from trueup.model.reconcile import Column, ColumnType, Side
 from trueup.model.reconcile_job import Reconciliation
@@ -300,6 +300,40 @@ def test_a_change_is_made_only_where_the_row_is_as_expected(
     undo = [Change(one.key, one.wanted, one.expected) for one in made]
     assert [Applied.APPLIED] * len(undo) == [source.apply(change) for change in undo]
     assert before == rows()
+    if store == "postgres":
+        source.close()
+
+
+def test_changes_share_a_connection_that_is_made_anew_after_a_loss(
+    dsn: str, db: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[psycopg.Connection[Any]] = []
+    connect = psycopg.connect
+
+    def counted(*args: Any, **options: Any) -> psycopg.Connection[Any]:
+        made.append(connect(*args, **options))
+        return made[-1]
+
+    monkeypatch.setattr(psycopg, "connect", counted)
+    source = rows_of(dsn, table(db, KEYED + " check (amount < 100)", "1, 'a', 1"), Side.TARGET, job())
+    there, back = (Change(("1",), b"1\ta\t1", b"1\tb\t1"), Change(("1",), b"1\tb\t1", b"1\ta\t1"))
+    assert [Applied.APPLIED] * 4 == [source.apply(change) for change in (there, back) * 2]
+    assert 1 == len(made)
+
+    db.execute("select pg_terminate_backend(%s)", [made[0].info.backend_pid])
+    with pytest.raises(Transient, match="cannot be read or changed"):
+        source.apply(there)
+    assert Applied.APPLIED is source.apply(there)
+    assert 2 == len(made)
+    # What the table refuses is undone with its connection, and the next change is none the worse.
+    with pytest.raises(SourceError, match="check constraint"):
+        source.apply(Change(("1",), b"1\tb\t1", b"1\tb\t100"))
+    assert Applied.APPLIED is source.apply(back)
+
+    source.close()
+    assert all(one.closed for one in made)
+    assert Applied.APPLIED is source.apply(there)
+    source.close()
 
 
 def test_a_table_without_a_unique_key_is_not_repaired(dsn: str, db: psycopg.Connection[Any]) -> None:

@@ -73,6 +73,11 @@ def check(document: dict[str, Any]) -> None:
             ],
             id="reconcile",
         ),
+        pytest.param(
+            lambda: reconcile.measure_large(rows=2_000, rounds=1),
+            ["reconcile 10m", "reconcile 10m memory"],
+            id="reconcile-10m",
+        ),
     ],
 )
 def test_each_benchmark_gives_figures_of_one_form(
@@ -105,7 +110,8 @@ def test_checkpoints_are_written_to_a_dynamodb_too() -> None:
 def test_the_names_on_the_command_line_are_those_of_the_issue() -> None:
     of_runs = ["throughput", "planning", "import", "ledger", "contract", "packing"]
     of_the_stack = ["status", "fan-out", "callbacks", "loops", "orchestration"]
-    assert [*of_runs, *of_the_stack, "reconcile"] == list(BENCHMARKS)
+    of_rows = ["reconcile", "reconcile-others", "reconcile-10m"]
+    assert [*of_runs, *of_the_stack, *of_rows] == list(BENCHMARKS)
 
 
 @pytest.mark.parametrize(

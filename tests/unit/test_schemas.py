@@ -85,7 +85,10 @@ RECONCILE: dict[str, Any] = {
 OTHER_RECONCILE: list[dict[str, Any]] = [
     {"partitions": {"by": "quantiles", "count": 8}},
     {"truth": {"kind": "dynamodb-export", "location": "s3://b/export", "absent": "kept"}},
-    {"truth": {"kind": "objects", "location": "s3://b/rows", "format": "csv", "delimiter": ";"}},
+    {
+        "truth": {"kind": "objects", "location": "s3://b/rows", "format": "csv", "delimiter": ";"},
+        "target": {"kind": "s3-inventory", "location": "s3://b/inventory", "versions": "all"},
+    },
     {"invariant": {"kind": "exists", "ways": "truth-in-target"}},
     {"invariant": {"kind": "aggregates", "figures": {"paid": {"op": "sum", "of": "paid"}}}},
     {

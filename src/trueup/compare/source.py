@@ -73,7 +73,11 @@ class Applied(StrEnum):
 
 
 class Repairable(Protocol):
-    """A source that can be repaired."""
+    """A source that can be repaired.
+
+    One that keeps a connection from change to change also has `close()`, which is called after some of them;
+    the next change makes a new one.
+    """
 
     def apply(self, change: Change) -> Applied:
         """Make the row as wanted if it is as expected, in one conditional write; otherwise change nothing.

@@ -74,6 +74,7 @@ def builds_of(jobs: Mapping[str, JobFolder], root: Path) -> dict[str, Build]:
     """
     shared = {
         "requirements/worker.lock": root / "requirements/worker.lock",
+        "requirements/parquet.lock": root / "requirements/parquet.lock",
         "src/trueup": root / "src/trueup",
     }
     builds = {}

@@ -167,23 +167,36 @@ class DynamoExportSource(Value):
 
 
 class ObjectsSource(Value):
-    """CSV with a header, or JSON Lines, in all objects under a prefix; names that end in .gz are unzipped.
+    """CSV with a header, JSON Lines or Parquet, in all objects under a prefix.
 
+    Texts whose names end in .gz are unzipped; Parquet has no absent attributes and no delimiter.
     `ordered`: they are sorted by the key, over all objects in order of their names. It is checked.
     `records`: how many there should be, where something independent says so.
     """
 
     kind: Literal["objects"]
     location: Location
-    format: Literal["csv", "jsonl"]
+    format: Literal["csv", "jsonl", "parquet"]
     ordered: bool = False
     absent: Literal["kept", "null"] = "kept"
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
     records: Annotated[int, Field(ge=0)] | None = None
 
 
+class InventorySource(Value):
+    """An S3 inventory: `location` is the folder of its `manifest.json`.
+
+    `versions` latest: a row for each object that is there now, all: one for each version and delete marker.
+    """
+
+    kind: Literal["s3-inventory"]
+    location: Location
+    versions: Literal["latest", "all"] = "latest"
+
+
 Source = Annotated[
-    PostgresSource | DynamoSource | DynamoExportSource | ObjectsSource, Field(discriminator="kind")
+    PostgresSource | DynamoSource | DynamoExportSource | ObjectsSource | InventorySource,
+    Field(discriminator="kind"),
 ]
 
 

@@ -86,11 +86,16 @@ RECONCILE: Mapping[str, Mapping[str, str]] = {
     "ObjectsSource": {
         "kind": _KIND,
         "location": "The prefix of the objects, as `s3://bucket/path`.",
-        "format": "CSV with a header, or JSON Lines.",
+        "format": "CSV with a header, JSON Lines, or Parquet.",
         "ordered": "Whether they are sorted by the key, over all objects in order of their names.",
         "absent": _ABSENT,
         "delimiter": "What separates the fields of CSV.",
         "records": "How many records there must be.",
+    },
+    "InventorySource": {
+        "kind": _KIND,
+        "location": "The folder of the inventory's `manifest.json`, as `s3://bucket/path`.",
+        "versions": "A row for each object that is there (latest), or for each version of one (all).",
     },
     "Rows": {"kind": "The same keys with the same values."},
     "Exists": {

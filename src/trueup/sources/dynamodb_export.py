@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
-from typing import IO, Any
+from typing import Any
 
 from trueup.compare import Key, Layout, Scan, Span
 from trueup.errors import SourceError
 from trueup.model.reconcile import Side
 from trueup.sources.documents import Normalise, Placed, blocks_of, fetched, line_maker
 from trueup.sources.dynamodb_rows import plain_item
+from trueup.sources.manifests import Hashed, changed, check_instant, json_object
 from trueup.sources.objects import Bucket, read_json, whole
 
 __all__ = ["DynamoExport"]
@@ -60,12 +59,12 @@ class DynamoExport:
         """
         summary = self._summary()
         taken = datetime.fromisoformat(summary["exportTime"])
-        if as_of is not None and taken < as_of:
-            raise SourceError(
-                f"The export {self._prefix}, the {self._side}, is of {taken:%Y-%m-%dT%H:%M:%SZ}, "
-                f"and what is compared is of {as_of:%Y-%m-%dT%H:%M:%SZ}.",
-                remedy="Export the table again, or compare as of the export.",
-            )
+        check_instant(
+            f"The export {self._prefix}, the {self._side},",
+            taken,
+            as_of,
+            "Export the table again, or compare as of the export.",
+        )
         blocks = blocks_of(self._lines(summary), self._layout, span, ordered=False)
         return Scan(blocks, ordered=False, as_of=taken)
 
@@ -101,7 +100,7 @@ class DynamoExport:
                 else folder + "AWSDynamoDB/" + entry["dataFileS3Key"].rpartition("AWSDynamoDB/")[2]
             )
             before = rows
-            with closing(_Hashed(self._bucket.open(name))) as raw:
+            with closing(Hashed(self._bucket.open(name))) as raw:
                 file: Any = gzip.GzipFile(fileobj=raw)
                 lines = read_json(
                     name, io.BufferedReader(file, _CHUNK), lambda one: make(plain_item(one["Item"]))
@@ -109,7 +108,7 @@ class DynamoExport:
                 for number, line in whole(lines, name):
                     rows += 1
                     yield name, number, line
-                self._check_file(name, entry, rows - before, raw.digest())
+                self._check_file(name, entry, rows - before, base64.b64encode(raw.whole()[0]).decode())
         if rows != summary["itemCount"]:
             raise self._truncated(self._prefix, f"{rows} items", f"{summary['itemCount']} items")
 
@@ -120,54 +119,15 @@ class DynamoExport:
             raise self._truncated(name, f"MD5 {digest}", f"MD5 {entry['md5Checksum']}")
 
     def _truncated(self, name: str, found: str, declared: str) -> SourceError:
-        return SourceError(
-            f"{name}, of the {self._side}, has {found}, and the manifest says {declared}.",
-            remedy="The export is truncated or was changed: export the table again.",
-        )
+        return changed(name, self._side, found, declared, "export the table again")
 
     def _files(self) -> Iterator[dict[str, Any]]:
         name = f"{self._prefix}/manifest-files.json"
         with closing(self._bucket.open(name)) as file:
             for line in file:
-                yield self._parsed(name, line)
+                yield json_object(name, self._side, line)
 
     def _json(self, name: str) -> dict[str, Any]:
         name = f"{self._prefix}/{name}"
         with closing(self._bucket.open(name)) as file:
-            return self._parsed(name, file.read())
-
-    def _parsed(self, name: str, data: bytes) -> dict[str, Any]:
-        try:
-            document = json.loads(data)
-        except ValueError as error:
-            raise SourceError(f"{name}, of the {self._side}, is no JSON: {error}.") from error
-        if not isinstance(document, dict):
-            raise SourceError(f"{name}, of the {self._side}, is no JSON object.")
-        return document
-
-
-class _Hashed(io.RawIOBase):
-    """A file that hashes what is read of it, as the manifest does."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._md5 = hashlib.md5(usedforsecurity=False)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._file.read(len(buffer))
-        self._md5.update(data)
-        buffer[: len(data)] = data
-        return len(data)
-
-    def digest(self) -> str:
-        """The checksum of the whole, in Base64."""
-        while self.read(_CHUNK):
-            pass
-        return base64.b64encode(self._md5.digest()).decode()
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+            return json_object(name, self._side, file.read())

@@ -1,4 +1,7 @@
-"""Rows in objects under a prefix: CSV with a header, and JSON Lines; gzip where a name ends in .gz."""
+"""Rows in objects under a prefix: CSV with a header, JSON Lines, Parquet.
+
+Where the name of a text ends in .gz it is unzipped.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from decimal import Decimal
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -19,12 +22,15 @@ from trueup.compare import Key, Layout, Scan, Span
 from trueup.compare.lines import unreadable
 from trueup.errors import SourceError, Transient
 from trueup.model.reconcile import ObjectsSource, Side
-from trueup.sources.documents import Normalise, Placed, blocks_of, fetched, line_maker
+from trueup.sources.documents import Document, Normalise, Placed, blocks_of, fetched, line_maker
+from trueup.sources.parquet import read_parquet
 
 __all__ = ["Bucket", "ObjectRows", "S3Bucket", "read_json"]
 
 _CHUNK = 1024 * 1024
 _FIELD_MOST = 16 * 1024 * 1024  # of a CSV field: the csv module's own 128 KiB would call larger ones an error
+
+Numbered = TypeVar("Numbered")
 
 
 class Bucket(Protocol):
@@ -90,10 +96,10 @@ class _Body(io.RawIOBase):
 
 
 class ObjectRows:
-    """Rows of CSV or JSON Lines as a source of a reconciliation.
+    """Rows of CSV, JSON Lines or Parquet as a source of a reconciliation.
 
     `prefix` is that of the objects' names in the bucket. A row that cannot be read is told with its object
-    and line; an object that ends too early raises SourceError.
+    and line or row; an object that ends too early raises SourceError.
     """
 
     def __init__(
@@ -127,18 +133,17 @@ class ObjectRows:
         return fetched(self._lines(), self._layout, keys)
 
     def _lines(self) -> Iterator[Placed]:
-        names = [name for name in self._bucket.names(self._prefix) if not name.endswith("/")]
+        names = [name for name in self._bucket.names(self._prefix) if self._has_rows(name)]
         if not names:
             raise SourceError(
                 f"There is no object under {self._prefix}, the {self._side}.",
                 remedy="Correct the location: an empty side would be an empty object.",
             )
-        read = {"csv": self._csv, "jsonl": self._json}[self._spec.format]
+        read = {"csv": self._csv, "jsonl": self._json, "parquet": self._parquet}[self._spec.format]
         rows = 0
         for name in names:
             with closing(self._bucket.open(name)) as raw:
-                file: Any = gzip.GzipFile(fileobj=raw) if name.endswith(".gz") else raw
-                for number, line in whole(read(name, io.BufferedReader(file, _CHUNK)), name):
+                for number, line in whole(read(name, raw), name):
                     rows += 1
                     yield name, number, line
         if self._spec.records is not None and rows != self._spec.records:
@@ -147,15 +152,28 @@ class ObjectRows:
                 remedy="Have it exported again, or correct `records`.",
             )
 
-    def _json(self, name: str, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-        line = line_maker(self._layout, self._side, self._spec.absent, self._normalise)
-        return read_json(name, file, line)
+    def _has_rows(self, name: str) -> bool:
+        """Whether an object is one of rows; what writes Parquet leaves others, such as `_SUCCESS`."""
+        last = name.rpartition("/")[2]
+        return bool(last) and not (self._spec.format == "parquet" and last[0] in "_.")
 
-    def _csv(self, name: str, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    def _line(self) -> Callable[[Document], bytes]:
+        return line_maker(self._layout, self._side, self._spec.absent, self._normalise)
+
+    def _parquet(self, name: str, raw: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+        columns = self._layout.columns if self._normalise is None else None
+        line = self._line()
+        for number, document in read_parquet(name, raw, self._side, columns):
+            yield number, line(document)
+
+    def _json(self, name: str, raw: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+        return read_json(name, unzipped(name, raw), self._line())
+
+    def _csv(self, name: str, raw: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         csv.field_size_limit(_FIELD_MOST)
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        text = io.TextIOWrapper(unzipped(name, raw), encoding="utf-8", newline="")
         reader = csv.reader(text, delimiter=self._spec.delimiter, strict=True)
-        line = line_maker(self._layout, self._side, self._spec.absent, self._normalise)
+        line = self._line()
         header = next(reader, None)
         if header is None:
             return
@@ -184,10 +202,16 @@ class ObjectRows:
         return [column.name_in(self._side) for column in self._layout.columns]
 
 
-def whole(lines: Iterator[tuple[int, bytes]], name: str) -> Iterator[tuple[int, bytes]]:
-    """The same lines; SourceError where the object ends too early, or is not what its name says."""
+def unzipped(name: str, raw: IO[bytes]) -> io.BufferedReader:
+    """A file of text, unzipped where its name says that it is a gzip."""
+    file: Any = gzip.GzipFile(fileobj=raw) if name.endswith(".gz") else raw
+    return io.BufferedReader(file, _CHUNK)
+
+
+def whole(rows: Iterator[Numbered], name: str) -> Iterator[Numbered]:
+    """The same rows; SourceError where the object ends too early, or is not what its name says."""
     try:
-        yield from lines
+        yield from rows
     except EOFError as error:
         raise SourceError(f"{name} is truncated: {error}.", remedy="Have it exported again.") from error
     except (gzip.BadGzipFile, zlib.error) as error:

@@ -12,6 +12,7 @@ from trueup.compare import Layout
 from trueup.model.reconcile import (
     DynamoExportSource,
     DynamoSource,
+    InventorySource,
     ObjectsSource,
     PostgresSource,
     Side,
@@ -20,6 +21,7 @@ from trueup.model.reconcile import (
 from trueup.sources.documents import Normalise
 from trueup.sources.dynamodb_export import DynamoExport
 from trueup.sources.dynamodb_rows import DynamoRows
+from trueup.sources.inventory import Inventory
 from trueup.sources.objects import ObjectRows, S3Bucket
 
 __all__ = ["open_source"]
@@ -55,6 +57,9 @@ def open_source(
         case ObjectsSource():
             bucket, prefix = _placed(spec.location)
             return ObjectRows(bucket, prefix, spec, layout, side, normalise)
+        case InventorySource():
+            bucket, prefix = _placed(spec.location)
+            return Inventory(bucket, prefix, spec, layout, side, normalise)
 
 
 def _postgres(

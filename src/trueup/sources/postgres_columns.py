@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trueup.compare import Layout
+from trueup.compare import Key, Layout
 from trueup.errors import SourceError
 from trueup.model.reconcile import Column, ColumnType, Reading, Side
 
 if TYPE_CHECKING:
     from psycopg import sql
 
-__all__ = ["SETTINGS", "Described", "described"]
+__all__ = ["SETTINGS", "Described", "any_of", "described"]
 
 # The same on both sides, whatever the server, the database, the role or PGOPTIONS say.
 # `row_security = off` makes a policy that would hide rows an error instead.
@@ -127,6 +127,21 @@ def described(cursor: Any, table: str, layout: Layout, side: Side) -> tuple[list
     names = {one.name for one in key}
     distinct = all(one.plain and one.not_null for one in key) and any(index <= names for index in unique)
     return columns, distinct
+
+
+def any_of(columns: Sequence[Described], keys: Sequence[Key]) -> sql.Composed:
+    """The condition that a row has one of these keys, or first columns of them."""
+    from psycopg import sql
+
+    width = len(keys[0])
+    rows = [
+        sql.SQL("({})").format(
+            sql.SQL(", ").join(one.bound(text) for one, text in zip(columns[:width], key, strict=True))
+        )
+        for key in keys
+    ]
+    names = sql.SQL(", ").join(one.expression for one in columns[:width])
+    return sql.SQL("({}) in ({})").format(names, sql.SQL(", ").join(rows))
 
 
 def _one(found: Mapping[str, Sequence[Any]], table: str, column: Column, side: Side) -> Described:

@@ -14,12 +14,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from trueup.compare import Applied, Change, Key, Layout, Scan, Span
-from trueup.compare.canonical import divided
-from trueup.compare.lines import ABSENT, NULL, unescape
 from trueup.errors import SourceError, Transient
 from trueup.model.reconcile import Side
 from trueup.sources.postgres import _named_error, _psycopg
-from trueup.sources.postgres_columns import SETTINGS, Described, described
+from trueup.sources.postgres_changes import changed
+from trueup.sources.postgres_columns import SETTINGS, Described, any_of, described
 
 if TYPE_CHECKING:
     import psycopg
@@ -37,7 +36,8 @@ class PostgresRows:
 
     `dsn` is a libpq connection string, `table` may be qualified, `where` is SQL that limits the rows.
     `counts`: each scan counts its rows first, in the same snapshot and by a plan of its own.
-    Each call makes a connection of its own, so that both sides of a comparison are read side by side.
+    Each reading makes a connection of its own, so that both sides of a comparison are read side by side;
+    changes share one until `close`. One thread changes at a time.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class PostgresRows:
         self._where = where
         self._connect_seconds = connect_seconds
         self._counts = counts
+        self._writing: psycopg.Connection[Any] | None = None
 
     @property
     def layout(self) -> Layout:
@@ -101,7 +102,7 @@ class PostgresRows:
         with self._session(_BEGIN) as connection:
             columns, _ = described(connection, self._quoted(connection), self._layout, self._side)
             for start in range(0, len(keys), _KEYS_AT_ONCE):
-                asked = _any_of(columns, keys[start : start + _KEYS_AT_ONCE])
+                asked = any_of(columns, keys[start : start + _KEYS_AT_ONCE])
                 for block in _copied(connection, self._select(columns, asked)):
                     for line in block.removesuffix(b"\n").split(b"\n"):
                         key = self._layout.key_of(line)[: len(keys[0])]
@@ -146,17 +147,36 @@ class PostgresRows:
         The columns that are compared are written, the others are left to the table's defaults and triggers.
         Raises SourceError where the key is not unique or the table refuses the row, and Transient.
         """
-        with self._session(f"begin; {SETTINGS}") as connection:
+        with self._kept() as connection:
+            connection.execute(f"begin; {SETTINGS}")
             columns, distinct = described(connection, self._quoted(connection), self._layout, self._side)
             if not distinct:
                 raise SourceError(
                     f"{self._named} has no unique index over its key: a change could meet another row.",
                     remedy="Create one, or repair it by hand.",
                 )
-            cursor = connection.execute(_changed(self._identifier(), columns, change))
+            cursor = connection.execute(changed(self._identifier(), columns, change))
             done = cursor.rowcount == 1
             connection.execute("commit")
         return Applied.APPLIED if done else Applied.STALE_TARGET
+
+    def close(self) -> None:
+        """Give back the connection for changes; the next change makes a new one."""
+        if self._writing is not None:
+            self._writing.close()
+            self._writing = None
+
+    @contextmanager
+    def _kept(self) -> Iterator[psycopg.Connection[Any]]:
+        """The connection for changes, kept for the next one where all went well, closed where it did not."""
+        with self._named_errors():
+            connection, self._writing = self._writing or self._connected(), None
+            try:
+                yield connection
+            except BaseException:
+                connection.close()  # and with it what was not committed is undone
+                raise
+            self._writing = connection
 
     def _select(self, columns: Sequence[Described], condition: sql.Composable) -> sql.Composed:
         from psycopg import sql
@@ -183,27 +203,37 @@ class PostgresRows:
 
     @contextmanager
     def _session(self, begin: str) -> Iterator[psycopg.Connection[Any]]:
-        """A connection in a transaction; PostgreSQL's errors by our names, with the table."""
+        """A connection in a transaction."""
+        with self._named_errors():
+            connection = self._connected()
+            try:
+                connection.execute(begin)
+                yield connection
+            finally:
+                # Closed, never rolled back: a COPY that nobody reads on would have to be read to its end.
+                connection.close()
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        library = _psycopg()
+        connection: psycopg.Connection[Any] = library.connect(
+            self._dsn,
+            autocommit=True,
+            client_encoding="utf8",
+            connect_timeout=self._connect_seconds,
+            cursor_factory=library.ClientCursor,
+        )
+        return connection
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """PostgreSQL's errors by our names, with the table."""
         psycopg = _psycopg()
-        connection = None
         try:
-            connection = psycopg.connect(
-                self._dsn,
-                autocommit=True,
-                client_encoding="utf8",
-                connect_timeout=self._connect_seconds,
-                cursor_factory=psycopg.ClientCursor,
-            )
-            connection.execute(begin)
-            yield connection
+            yield
         except psycopg.Error as error:
             named = _named_error(error)
             what = f"{self._named} cannot be read or changed: {str(error).strip()}"
             raise (Transient(what) if isinstance(named, Transient) else SourceError(what)) from error
-        finally:
-            # Closed, never rolled back: a COPY that nobody reads on would have to be read to its end.
-            if connection is not None:
-                connection.close()
 
     @property
     def _named(self) -> str:
@@ -286,87 +316,3 @@ def _compared(key: Sequence[Described], operator: str, bound: Key) -> sql.Compos
         sql.SQL(operator),
         sql.SQL(", ").join(one.bound(text) for one, text in used),
     )
-
-
-def _any_of(columns: Sequence[Described], keys: Sequence[Key]) -> sql.Composed:
-    from psycopg import sql
-
-    width = len(keys[0])
-    rows = [
-        sql.SQL("({})").format(
-            sql.SQL(", ").join(one.bound(text) for one, text in zip(columns[:width], key, strict=True))
-        )
-        for key in keys
-    ]
-    names = sql.SQL(", ").join(one.expression for one in columns[:width])
-    return sql.SQL("({}) in ({})").format(names, sql.SQL(", ").join(rows))
-
-
-def _changed(table: sql.Identifier, columns: Sequence[Described], change: Change) -> sql.Composed:
-    """The statement that makes a change where what is there is as expected."""
-    from psycopg import sql
-
-    if change.wanted is None:
-        return sql.SQL("delete from {} where {}").format(table, _as_expected(columns, change))
-    wanted = change.wanted.split(b"\t")
-    if change.expected is None:
-        new = [pair for pair in zip(columns, wanted, strict=True) if pair[0].column.compared]
-        return sql.SQL("insert into {} ({}) values ({}) on conflict do nothing").format(
-            table,
-            sql.SQL(", ").join(sql.Identifier(one.name) for one, _ in new),
-            sql.SQL(", ").join(_stored(one, field) for one, field in new),
-        )
-    before = change.expected.split(b"\t")
-    new = [
-        (one, field)
-        for one, field, old in zip(columns, wanted, before, strict=True)
-        if one.column.compared and field != old
-    ]
-    if not new:
-        return sql.SQL("select from {} where {}").format(table, _as_expected(columns, change))
-    return sql.SQL("update {} set {} where {}").format(
-        table,
-        sql.SQL(", ").join(
-            sql.SQL("{} = {}").format(sql.Identifier(one.name), _stored(one, f)) for one, f in new
-        ),
-        _as_expected(columns, change),
-    )
-
-
-def _as_expected(columns: Sequence[Described], change: Change) -> sql.Composed:
-    from psycopg import sql
-
-    fields = (change.expected or b"").split(b"\t")
-    key = _any_of(columns, [change.key])
-    same = [
-        sql.SQL("{} is not distinct from {}").format(one.as_text, _text(field))
-        for one, field in zip(columns, fields, strict=True)
-    ]
-    return sql.SQL(" and ").join([key, *same])
-
-
-def _text(field: bytes) -> sql.Literal:
-    from psycopg import sql
-
-    return sql.Literal(None if field in (NULL, ABSENT) else unescape(field).decode())
-
-
-def _stored(one: Described, field: bytes) -> sql.Composable:
-    """A canonical value as the column holds it."""
-    from psycopg import sql
-
-    text, reading = _text(field), one.reading
-    if field in (NULL, ABSENT):
-        return text
-    if reading.times is not None:
-        return sql.Literal(format(divided(field, reading.times), "f"))
-    if reading.format != "iso":
-        return sql.SQL("(extract(epoch from {}::timestamptz) * {})::int8").format(
-            text, sql.Literal(_A_SECOND[reading.format])
-        )
-    if reading.zone is not None:
-        return sql.SQL("({}::timestamptz at time zone {})").format(text, sql.Literal(reading.zone))
-    return text
-
-
-_A_SECOND = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000}

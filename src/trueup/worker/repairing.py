@@ -70,10 +70,16 @@ class Progress:
         """How many items were stale or failed."""
         return sum(number for name, number in self.outcomes.items() if not name.startswith(f"{_O.APPLIED} "))
 
-    def plus(self, done: list[Done]) -> Progress:
-        """After a chunk."""
+    def plus(self, done: list[Done], left: int) -> Progress:
+        """After a chunk, of which so many items were left because too much went wrong."""
         outcomes = Counter(self.outcomes) + Counter(f"{one.outcome} {one.item.action}" for one in done)
-        return replace(self, at=self.at + len(done), intended=0, outcomes=dict(outcomes))
+        return replace(
+            self,
+            at=self.at + len(done) + left,
+            intended=0,
+            outcomes=dict(outcomes),
+            tripped=self.tripped or left > 0,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +215,7 @@ class Repair(Comparison):
             progress, batch = self._done(progress, intents, again=True)
             yield batch
         while chunk := list(islice(items, max(1, min(AT_ONCE, self.batch_size)))):
-            if self._trips(progress):
+            if progress.tripped or self._breaker_trips(*self._so_far(progress)):
                 left = len(chunk) + sum(1 for _ in items)
                 progress = replace(progress, at=progress.at + left, tripped=True)
                 yield WorkedBatch(
@@ -223,12 +229,14 @@ class Repair(Comparison):
             yield batch
         yield WorkedBatch(replace(progress, over=True).cursor(), Worked(Figures()))
 
-    def _trips(self, progress: Progress) -> bool:
-        """Whether too much went wrong here, or in the partitions that ended."""
-        assert self.job.repair is not None
+    def _so_far(self, progress: Progress) -> tuple[int, int]:
+        """How many items were done, here and in the partitions that ended, and how many of them badly."""
         ended = self.tools.ledger.verdicts.counts(self.run.run_id, Phase.REPAIR).tally().records
-        bad = progress.bad + ended.skipped + ended.refused
-        return self.job.repair.breaker.trips(progress.at + ended.read, bad)
+        return progress.at + ended.read, progress.bad + ended.skipped + ended.refused
+
+    def _breaker_trips(self, items: int, bad: int) -> bool:
+        assert self.job.repair is not None
+        return self.job.repair.breaker.trips(items, bad)
 
     def _on_record(self, part: Partition, items: list[RepairItem]) -> list[Intent]:
         item = self.tools.ledger.partitions.get(self.run.run_id, Phase.REPAIR, part.id)
@@ -270,22 +278,38 @@ class Repair(Comparison):
         self, progress: Progress, intents: list[Intent], *, again: bool
     ) -> tuple[Progress, WorkedBatch]:
         """Do a chunk whose intents are stored. `again`: another task, or a failed try, may have begun."""
-        now = self._now([one.item.key for one in intents if one.stale is None])
-        done = [self._do(one, *now.get(one.item.key, (None, None)), again=again) for one in intents]
-        after = progress.plus(done)
+        try:
+            done = list(self._each(progress, intents, again))
+        finally:
+            self.sides.let_go()
+        left = len(intents) - len(done)
+        after = progress.plus(done, left)
         stale = [one for one in done if one.outcome in _STALE]
         refused = sum(one.outcome is _O.FAILED for one in done)
         used = len(done) - len(stale)
         figures = Figures(
-            read=len(done),
+            read=len(intents),
             used=used,
-            skipped=len(stale),
+            skipped=len(stale) + left,
             produced=used,
             written=used - refused,
             refused=refused,
         )
-        reasons = dict(Counter(one.outcome.value for one in stale))
+        reasons = dict(Counter(one.outcome.value for one in stale)) | ({TRIPPED: left} if left else {})
         return after, WorkedBatch(after.cursor(), Worked(figures, reasons, [one.document() for one in done]))
+
+    def _each(self, progress: Progress, intents: list[Intent], again: bool) -> Iterator[Done]:
+        """What became of each item; once too much went wrong, of those alone that were done before."""
+        now = self._now([one.item.key for one in intents if one.stale is None])
+        items, bad = self._so_far(progress)
+        for one in intents:
+            truth, target = now.get(one.item.key, (None, None))
+            if not self._breaker_trips(items, bad):
+                done = self._do(one, truth, target, again=again)
+                items, bad = items + 1, bad + (done.outcome is not _O.APPLIED)
+                yield done
+            elif again and one.stale is None and self._holds(target, one.wanted):
+                yield Done(one.item, _O.APPLIED)
 
     def _do(self, intent: Intent, truth: bytes | None, target: bytes | None, *, again: bool) -> Done:
         if intent.stale is not None:

@@ -37,6 +37,12 @@ class Sides:
                 moments.append(taken())
         return min(moments)
 
+    def let_go(self) -> None:
+        """Have the target give back what it keeps between two changes."""
+        close: Callable[[], None] | None = getattr(self.target, "close", None)
+        if close is not None:
+            close()
+
 
 def open_sides(job: Reconciliation, hooks: Reconcile, tools: Tools, watch: Callable[[], None]) -> Sides:
     """The sides of a job whose parameters are filled in; `watch` is called at each block that is read.
@@ -120,6 +126,12 @@ class _Watched:
                 f"The {self.side} cannot be changed by trueup.", remedy="Write the job's `repair_one`."
             )
         return made(change)
+
+    def close(self) -> None:
+        """Give back what is kept from change to change, where the source keeps something."""
+        close: Callable[[], None] | None = getattr(self.source, "close", None)
+        if close is not None:
+            close()
 
     def quantiles(self, count: int) -> list[Key]:
         """Keys that cut the rows into so many parts; none where the source cannot say."""
