@@ -49,7 +49,7 @@ FUNCTION_METRICS: Mapping[str, tuple[str, str, str]] = {
     "RunsUnsettled": ("Count", "none", "runs that a sweep looked after, since they have not ended"),
     "RunsNotLookedAfter": ("Count", "none", "of those, the ones that a fault kept it from"),
 }
-_UNITS = {name: told[0] for name, told in (TASK_METRICS | FUNCTION_METRICS).items()}
+_UNITS = {name: told[0] for name, told in (*TASK_METRICS.items(), *FUNCTION_METRICS.items())}
 
 
 class Metrics(Protocol):

@@ -65,7 +65,7 @@ class Client:
         except ValueError as error:
             raise _strange("bytes that are no text") from error
 
-    def pages(self, path: str, entries: str, limit: int | None, **query: object) -> Iterator[Any]:
+    def pages(self, path: str, entries: str, limit: int | None, **query: Any) -> Iterator[Any]:
         """The entries of a list, page by page."""
         after, left = None, limit
         while True:
