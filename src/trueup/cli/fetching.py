@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from trueup.cli.calling import Client, run_path
-from trueup.cli.patience import ON_THE_WAY, patiently
+from trueup.cli.patience import ON_THE_WAY
 from trueup.cli.signals import ended_in_order
 from trueup.errors import ArtifactError, UsageError
 
@@ -111,7 +111,7 @@ def _parts(there: Client, run: str, digest: str) -> Iterator[bytes]:
 def _part(there: Client, run: str, digest: str, offset: int) -> tuple[bytes, int | None]:
     """The bytes from an offset on, and the offset behind them; None: there are no more."""
     path = run_path(run, "evidence", digest)
-    part = patiently(lambda: there.get(path, offset=offset), ON_THE_WAY)
+    part = there.get(path, patience=ON_THE_WAY, offset=offset)
     try:
         data, after = base64.b64decode(part["data"], validate=True), part["next"]
         if after is not None and after != offset + len(data):
