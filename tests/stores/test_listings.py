@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from trueup.compare import Layout, Source, Span, Verdict, in_order
 from trueup.errors import SourceError
@@ -241,6 +244,47 @@ def test_a_damaged_inventory_is_never_clean(moto_clients: dict[str, Any]) -> Non
     summary, _ = look(of, good, bad)
     assert Verdict.ERROR is summary.judgement.verdict
     assert "0.csv.gz" in summary.judgement.reasons[0]
+
+
+class InMemory:
+    """What of a client of S3 an inventory needs."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, bytes] = {}
+
+    def put_object(self, *, Key: str, Body: bytes, **_: Any) -> None:  # noqa: N803 - as boto3 has it
+        self._objects[Key] = Body
+
+    def get_object(self, *, Key: str, **_: Any) -> dict[str, Any]:  # noqa: N803
+        return {"Body": io.BytesIO(self._objects[Key])}
+
+
+KEYS = st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("+ %/&=\"',"), min_size=1)
+
+
+@pytest.mark.parametrize("form", ["CSV", "Parquet"])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_planted_damage_between_two_listings_is_found_and_none_is_invented(
+    form: str, data: st.DataObject
+) -> None:
+    truth = data.draw(st.dictionaries(KEYS, st.integers(0, 2**63 - 1), min_size=1, max_size=20))
+    target = {key: size for key, size in truth.items() if data.draw(st.integers(0, 4))}
+    target |= {key: data.draw(st.integers(0, 9)) for key in target if not data.draw(st.integers(0, 4))}
+    target |= data.draw(st.dictionaries(KEYS, st.integers(0, 9), max_size=3))
+
+    of = job({"Key": "text", "Size": "integer"}, key=["Key"], empty="allowed")
+    layout = Layout((Column(name="Key", type="text"),), (Column(name="Size", type="integer"),))
+    types = {"Bucket": TEXT, "Key": TEXT, "Size": pa.int64()}
+    world = InventoryWorld(InMemory(), form)
+    sides = [
+        world.inventory(layout, types, [[{"Key": key, "Size": size} for key, size in side.items()]])
+        for side in (truth, target)
+    ]
+    summary, found = look(of, *sides)
+    expected = {(key,) for key in truth.keys() | target.keys() if truth.get(key) != target.get(key)}
+    assert expected == {one.key for one in found}
+    assert (len(truth), len(target)) == (summary.counts.truth_rows, summary.counts.target_rows)
 
 
 def test_the_manifest_can_be_waited_for(moto_clients: dict[str, Any]) -> None:
