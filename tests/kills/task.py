@@ -3,7 +3,8 @@
 The points: `begun` is passed before anything else; `registered`, `taken`, `written`, `advanced`, `reported`
 and `stored` are the loop's own steps; `write` is passed right before the author's write is called, `sending`
 right before a transaction of rows goes out to DynamoDB, `rejects` when rejects are stored and the checkpoint
-that names them is not, `findings` the like for what a comparison found.
+that names them is not, `findings` the like for what a comparison found, `changed` after each
+change of a repair.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from jobs import class_of
 
 from trueup.artifacts import Artifacts
 from trueup.artifacts.s3 import S3Store
-from trueup.compare import merge
+from trueup.compare import Applied, Change, merge
 from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable
 from trueup.local.stores import BUCKET, TABLE
 from trueup.model.plan import CodeIdentity, TaskOrder
+from trueup.sources.postgres_rows import PostgresRows
 from trueup.worker import Identity, Tools, Worker, confirming
 
 
@@ -96,6 +98,7 @@ def work(spec: dict[str, Any]) -> int:
     )
     if spec["job"] == "reconcile":
         _in_small_steps()
+        _pass_changes(points)
     job = class_of(spec["job"], spec["traits"], points)
     worker = Worker(job, TaskOrder.model_validate(spec["order"]), _tools(spec, points))
     for step in worker.steps():
@@ -106,6 +109,18 @@ def work(spec: dict[str, Any]) -> int:
 def _in_small_steps() -> None:
     """Several checkpoints of a few findings: what the comparer makes of thousands."""
     merge.FINDINGS_A_STEP, confirming.AT_ONCE = 5, 4
+
+
+def _pass_changes(points: Points) -> None:
+    """A point after each row that a repair changed or left, before its outcome is stored with the others."""
+    whole = PostgresRows.apply
+
+    def apply(rows: PostgresRows, change: Change) -> Applied:
+        applied = whole(rows, change)
+        points.passed("changed")
+        return applied
+
+    PostgresRows.apply = apply  # type: ignore[method-assign]
 
 
 def _tools(spec: dict[str, Any], points: Points) -> Tools:

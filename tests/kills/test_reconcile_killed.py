@@ -179,7 +179,7 @@ REPAIR_PLACES = [
     for phase in (Phase.REPAIR, Phase.VERIFY)
     for point, nth in (("registered", 1), ("written", 1), ("findings", 2), ("advanced", 1), ("advanced", 2))
     if phase is Phase.REPAIR or nth == 1
-]
+] + [(undoes, Phase.REPAIR, "changed", nth) for undoes in (False, True) for nth in (1, 5)]
 
 
 def rows(stack: Stack, job: Reconciliation) -> tuple[dict[int, str], dict[int, str]]:
