@@ -7,7 +7,7 @@ READY := .venv/.ready
 LAYER ?= build/layer
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test machines lint bench e2e layer lock clean
+.PHONY: help setup demo up test live machines lint bench e2e layer lock clean
 
 help:
 	@echo "make setup  what the others need first, in .venv"
@@ -15,6 +15,7 @@ help:
 	@echo "make up     the local stack, until Ctrl-C"
 	@echo "make test   lint, then all tests but the end-to-end ones"
 	@echo "make machines EXAMPLES=n   n random small machines against the local Step Functions"
+	@echo "make live   300,000 rows found, repaired and undone while 400 writes a second go on"
 	@echo "make lint   ruff, mypy, import directions"
 	@echo "make bench  the benchmarks"
 	@echo "make e2e    the end-to-end tests"
@@ -36,6 +37,11 @@ test: lint .venv-ministack/.ready
 # Random small machines, as many as EXAMPLES says: make machines EXAMPLES=10000
 machines: $(READY)
 	TRUEUP_MACHINES=$(or $(EXAMPLES),10000) $(BIN)/python -m pytest -n 0 tests/unit/stepfunctions/test_random_machines.py
+
+# About four minutes; the same with 20,000 rows is part of `make test`.
+live: $(READY)
+	TRUEUP_LIVE_ROWS=$(or $(ROWS),300000) TRUEUP_LIVE_WRONG=$(or $(WRONG),2000) \
+	  $(BIN)/python -m pytest -n 0 -s tests/stores/test_repair_live.py
 
 lint: $(READY)
 	$(BIN)/ruff check .
