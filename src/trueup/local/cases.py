@@ -26,7 +26,7 @@ _TABLES = """
 create table {events} (case_id text collate "C", seq int, status text not null,
                        amount numeric(18, 4) not null, primary key (case_id, seq));
 create table {status} (case_id text collate "C" primary key, status text not null, paid numeric not null,
-                       events int not null, updated_at timestamptz not null);
+                       events int not null, updated_at timestamptz not null default now());
 """
 _FOLD = """
 insert into {status}
