@@ -12,8 +12,11 @@ from pydantic_core import ErrorDetails
 from trueup.errors import RequestError
 from trueup.jobfile import instead
 from trueup.model.jobs import AnyJob
+from trueup.model.plan import Window
+from trueup.model.reconcile_job import Reconciliation
 from trueup.model.request import Request
-from trueup.planning import check_params, in_utf8, limited, window
+from trueup.model.verification import Verify
+from trueup.planning import check_params, handed_on, in_utf8, limited, window
 
 
 def check_request(
@@ -23,7 +26,7 @@ def check_request(
 
     RequestError names the field and the remedy: unknown job or field, a value of the wrong kind, a parameter
     that is unknown, missing or wrong, a window that is malformed, empty or backwards, keys that are unknown,
-    a dry run of a job that has none.
+    a dry run of a job that has none, a verification that could not be asked for.
     """
     request = read_request(data)
     if request.job not in catalogue:
@@ -34,7 +37,9 @@ def check_request(
         )
     job = limited(catalogue[request.job], request)
     params = check_params(job, request.params)
-    window(job, request)
+    covered = window(job, request)
+    if job.kind == "backfill" and job.verify and not request.dry_run:
+        verifying(job.verify, params, covered, catalogue)
     if request.dry_run and request.canary:
         raise RequestError(
             "a dry run writes nothing, so that there is no canary.",
@@ -54,6 +59,31 @@ def check_request(
             field="dryRun" if request.dry_run else "sample",
         )
     return job, request, params
+
+
+def verifying(
+    verify: Verify, params: Mapping[str, Any], covered: Window, catalogue: Mapping[str, AnyJob]
+) -> tuple[Reconciliation, dict[str, Any]]:
+    """The reconciliation that verifies a run of these parameters and this window, and its own parameters.
+
+    RequestError where there is none of that name, or where it cannot be asked for with what is handed on.
+    """
+    by = catalogue.get(verify.job)
+    if by is None or by.kind != "reconcile":
+        known = [name for name, job in catalogue.items() if job.kind == "reconcile"]
+        raise RequestError(
+            f"`verify` names {verify.job}, and no reconcile job is called that.",
+            remedy=instead(verify.job, known, "Deploy one, or take `verify` out of the job file."),
+            field="job",
+        )
+    try:
+        return by, check_params(by, handed_on(verify, by, params, covered))
+    except RequestError as refused:
+        raise RequestError(
+            f"it is verified by {verify.job}, which cannot be asked for with what is handed on: {refused}",
+            remedy="Correct `verify.params` in the job file, or the parameter that it hands on.",
+            field="job",
+        ) from refused
 
 
 def read_request(data: Mapping[str, Any]) -> Request:

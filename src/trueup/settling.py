@@ -66,7 +66,8 @@ class Settlement:
 
         ENDED: the run has its end state and its lock is left. PAUSED: it keeps its lock, and can be resumed.
         STOPPING: tasks are not proved stopped yet. UNFINISHED: partitions are left to be worked.
-        COMPLETE: all of this phase, or of its canary, were accepted, and more follows.
+        COMPLETE: all of this phase, or of its canary, were accepted, and more follows: another phase, or the
+        verification.
         Raises StoreUnavailable; Stale where something moved meanwhile: call it again.
         """
         run = self._ledger.runs.get(run_id)
@@ -168,9 +169,10 @@ class Settlement:
             where = "the canary" if run.is_canary(phase) else f"the phase {phase.value}"
             why += f" in {where}" if run.is_canary(phase) or phase is not run.phases[-1] else ""
             return self._stop(run, RunStatus.FAILED, why)
-        if not run.is_canary(phase) and self._is_through(run, phase):
+        if not run.is_canary(phase) and self._is_through(run, phase) and not run.is_unverified:
             # Closed first, like every run: a task that registers late is refused, or seen and proved stopped.
             why = self._verdict(run) or _ALL_WELL
+            why += f"; verified by {run.verification.job}: {run.verification}" if run.verification else ""
             return self._stop(run, RunStatus.SUCCEEDED, why)
         return run
 

@@ -20,6 +20,7 @@ from trueup.model.ledger import Run
 from trueup.model.plan import CodeIdentity, Dispatch, Partition, Plan
 from trueup.model.request import Request
 from trueup.model.states import RUN_ENDS, UNFINISHED, WRITING_PHASES, Phase
+from trueup.model.verification import VerifiedBy
 from trueup.planning import (
     check_params,
     dispatch_partitions_key,
@@ -96,11 +97,18 @@ class Starter:
         return self._ledger.runs.get(run.run_id), plan
 
     def create(
-        self, job: AnyJob, request: Request, *, run_id: str | None = None, asked: Key | None = None
+        self,
+        job: AnyJob,
+        request: Request,
+        *,
+        run_id: str | None = None,
+        asked: Key | None = None,
+        verifies: str | None = None,
     ) -> Run:
         """The run of a request, open and not yet planned; asked again, the one that is there.
 
-        `run_id` and `asked` are for schedules, whose runs are named and remembered by their time.
+        `run_id` and `asked` are for schedules, whose runs are named and remembered by their time; `verifies`
+        names the backfill that a reconciliation is started by.
         Raises RequestError where the request does not fit the job; then nothing was created.
         """
         if request.undo:
@@ -123,6 +131,8 @@ class Starter:
             limits=limited(job, request).limits,
             repairs=job.kind == "reconcile" and job.repair is not None and not request.undo,
             undoes=request.undo,
+            verification=_verification(job, request),
+            verifies=verifies,
             request=request,
             execution=execution_name(run_id, 1),
             execution_input={"runId": run_id, "generation": 1},
@@ -235,6 +245,13 @@ class Starter:
         done = [one for one, item in before.items() if not getattr(item.counters, counter)]
         if done:
             self._ledger.verdicts.skip(run.run_id, phase, done, who=STARTER, why=why)
+
+
+def _verification(job: AnyJob, request: Request) -> VerifiedBy | None:
+    """What a run has to wait for before it has succeeded; of a rehearsal there is nothing to verify."""
+    if job.kind != "backfill" or job.verify is None or request.dry_run:
+        return None
+    return VerifiedBy(job=job.verify.job)
 
 
 def first_phase(plan: Plan) -> Phase:

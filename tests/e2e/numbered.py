@@ -22,6 +22,10 @@ RECORDS, BATCH = 30, 10
 # A BEFORE trigger sees every row that a statement applies, those that turn out to be the same as before too.
 TABLES = """
 create table numbered (day text, number int, square int, primary key (day, number));
+create view numbered_as_it_should_be as
+    select to_char(day, 'YYYY-MM-DD') as day, number, number * number as square
+    from generate_series(timestamp '2000-01-01', '2009-12-31', '1 day') day, generate_series(1, 30) number
+    where number % 10 not in (3, 7);
 create table reads (run text, day text, launch int, done int);
 create table witness (n bigserial, fence bigint, day text, number int);
 create function bear_witness() returns trigger language plpgsql as $$

@@ -24,6 +24,7 @@ from trueup.handling.settle import Settling
 from trueup.handling.start import Starting
 from trueup.handling.sweep import Sweeping
 from trueup.handling.tasks import Tasks
+from trueup.handling.verify import Verifying
 from trueup.jobs import Reconcile
 from trueup.ledger import Ledger, keys
 from trueup.ledger.table import Write
@@ -32,6 +33,7 @@ from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Run
 from trueup.model.naming import NamingOrder
 from trueup.model.plan import CodeIdentity, Slice, TaskOrder
+from trueup.model.reconcile_job import Reconciliation
 from trueup.naming import Naming
 from trueup.platform import OVER, Ended, TaskState
 from trueup.reporting import Reports
@@ -209,7 +211,10 @@ class KeptMetrics:
 
 
 class World:
-    """Stores, fakes and handlers. `job` works what `job_file` declares; `rows` are those of a comparison."""
+    """Stores, fakes and handlers. `job` works what `job_file` declares; `rows` are those of a comparison.
+
+    `verified_by` is the reconciliation that the job file names.
+    """
 
     def __init__(
         self,
@@ -218,6 +223,7 @@ class World:
         *,
         table: FailingTable | None = None,
         rows: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+        verified_by: Reconciliation | None = None,
     ) -> None:
         self.job = job
         self.rows = rows
@@ -228,6 +234,12 @@ class World:
         self.artifacts = Artifacts(MemoryStore())
         self.ecs, self.steps = FakeEcs(), FakeSteps()
         self.jobs = {job_file.name: job_file}
+        if verified_by is not None:
+            self.jobs[verified_by.name] = verified_by
+            self.ecs.families |= {
+                f"trueup-{verified_by.name}-read": READ,
+                f"trueup-{verified_by.name}-write": WRITE,
+            }
         self.launches = 0
         # What was done to whom, by launch: for tests that count for themselves.
         self.slices: dict[int, Slice] = {}
@@ -261,7 +273,14 @@ class World:
         self.ask_people = Asking(self.ledger, self.people, self.people)
         self.there: set[str] = set()
         self.settle = Settling(
-            self.ledger, self.artifacts, settlement, starter, tasks, self.gating, self.there.__contains__
+            self.ledger,
+            self.artifacts,
+            settlement,
+            starter,
+            tasks,
+            self.gating,
+            Verifying(self.ledger, self.artifacts, starter, machines, lambda: self.jobs),
+            self.there.__contains__,
         )
         self.close = Closing(self.ledger, settlement, machines)
         self.sweep = Sweeping(
@@ -451,7 +470,8 @@ class World:
         self.slices[order.launch] = order.slice
         arn, control = self._arn(), Control()
         code = code or (READ if "read" in child.data["task"]["definition"] else WRITE)
-        worker = Worker(self.job, order, self._tools(arn, control, code))
+        verifies = self.run(order.run_id).verifies is not None
+        worker = Worker(Reconcile if verifies else self.job, order, self._tools(arn, control, code))
         task = FakeTask(arn, order, worker, control, worker.steps())
         self.ecs.tasks[arn] = task
         return task

@@ -16,7 +16,8 @@ import pytest
 import trueup.cli
 from trueup.cli import COMMANDS, main
 from trueup.cli.new import USED, class_name, module_name
-from trueup.errors import ArtifactMissing
+from trueup.errors import ArtifactMissing, UsageError
+from trueup.jobfile import catalogue, loads
 
 from .cli_cases import CODE, JOB, contents
 
@@ -202,6 +203,58 @@ def test_a_folder_without_job_files_is_told(project, capsys):
     Path("empty").mkdir()
     assert 2 == main(["validate", "empty"])
     assert "there are no job files under empty." in capsys.readouterr().err
+
+
+CHECK = """\
+name: summary-check
+kind: reconcile
+parameters:
+  type: object
+  required: [table]
+  properties:
+    table: {type: string}
+truth: {kind: postgres, table: flights}
+target: {kind: postgres, table: "{table}"}
+key: [id]
+columns: {id: integer}
+"""
+
+
+@pytest.mark.parametrize(
+    ("verify", "told"),
+    [
+        ("{job: summary-check, params: {table: t}}", None),
+        (
+            "{job: summary-chek}",
+            "verify: there is no reconcile job 'summary-chek'. Did you mean `summary-check`?",
+        ),
+        ("{job: flights-summary}", "verify: flights-summary is a backfill, which compares nothing. Known:"),
+        ("{job: summary-check}", "verify: summary-check needs table. Add it: `params: {table: "),
+        (
+            "{job: summary-check, params: {tabel: t}}",
+            "verify: summary-check has no parameter tabel. Did you mean",
+        ),
+    ],
+)
+def test_what_verifies_a_job_has_to_be_there_and_take_what_it_gets(project, capsys, verify, told):
+    write("check", CHECK)
+    Path("containers/flights/job.yaml").write_text(f"{JOB}verify: {verify}\n", encoding="utf-8")
+    for path in (".", "containers/flights", "containers/flights/job.yaml"):
+        assert (2 if told else 0) == main(["validate", path])
+        said = capsys.readouterr()
+        if told:
+            assert f"containers/flights/job.yaml:13: {told}" in said.err
+    if told:
+        with pytest.raises(UsageError, match=re.escape(told)):
+            catalogue(project)
+    else:
+        assert {"flights-summary", "summary-check"} == set(catalogue(project))
+
+
+def test_what_verifies_a_job_may_be_deployed_from_elsewhere(project):
+    verify = "verify: {job: summary-check, params: {table: t}}\n"
+    Path("containers/flights/job.yaml").write_text(JOB + verify, encoding="utf-8")
+    assert ["flights-summary"] == list(catalogue(project, {"summary-check": loads(CHECK)}))
 
 
 # trueup new

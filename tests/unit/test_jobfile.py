@@ -155,7 +155,17 @@ def test_a_good_file_is_read_with_its_defaults():
         (
             "minutes: 10",
             "minutes: 10\nverify: 2024",
-            'job.yaml:18: verify: 2024 is not text. Write it in quotes: "2024".',
+            "job.yaml:18: verify: 2024 is not a mapping. Give a mapping.",
+        ),
+        (
+            "minutes: 10",
+            "minutes: 10\nverify: {job: Check}",
+            'job.yaml:18: verify.job: "Check" cannot stand here. Write the name of a reconcile job.',
+        ),
+        (
+            "minutes: 10",
+            "minutes: 10\nverify: {job: check, params: {table: '{tabel}'}}",
+            "job.yaml:18: verify.params.table: there is no parameter tabel: declare it in `parameters`",
         ),
         (
             "minutes: 10",

@@ -46,7 +46,7 @@ JOB: dict[str, Any] = {
     "errors": {"rejects": 3},
     "abort": [{"of": "dollars", "above": 20, "unit": "usd", "minimum": 1}],
     "approval": {"required": True, "roles": ["ops"], "expiresHours": 24, "canary": 1},
-    "verify": "flights-check",
+    "verify": {"job": "flights-check", "params": {"since": "{from}", "depth": 1}},
 }
 SMALL_JOB = {"name": "j", "command": ["run"], "target": {"name": "flights", "guard": "none"}}
 OTHER_PARTITIONS: list[dict[str, Any]] = [

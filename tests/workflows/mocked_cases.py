@@ -11,7 +11,7 @@ from trueup.platform import Ended
 
 PLAN, NEXT, NAME = "Plan the run", "What next?", "Let the job name its partitions"
 SETTLE, WORK = "Open or settle the phase", "Work the partitions"
-WAIT = "Wait until the tasks have stopped"
+WAIT, VERIFIED = "Wait until the tasks have stopped", "Wait for the verification"
 ASK, OVER, FAILED = "Ask a person", "Run is over", "Run has failed"
 
 NUMBER, HOW = "Take a launch number", "How does the task report?"
@@ -88,6 +88,8 @@ BACKFILL = (
     Case("backfill", "RehearsesThenApplies", (*PLANNED, *SETTLED, *WORKED, *SETTLED, *WORKED, OVER)),
     Case("backfill", "WaitsUntilTasksHaveStopped",
          (*PLANNED, *SETTLED, *WORKED, WAIT, *SETTLED, WAIT, *SETTLED, OVER)),
+    Case("backfill", "IsVerified",
+         (*PLANNED, *SETTLED, *WORKED, VERIFIED, *SETTLED, VERIFIED, *SETTLED, OVER)),
     Case("backfill", "IsApproved", (*PLANNED, *SETTLED, *ASKED, *WORKED, OVER)),
     Case("backfill", "IsApprovedAfterRehearsing",
          (*PLANNED, *SETTLED, *WORKED, *SETTLED, *ASKED, *WORKED, OVER)),
@@ -134,7 +136,7 @@ BACKFILL = (
 )  # fmt: skip
 
 LAG, QUANTILES = "Wait for what is in flight", "Ask both sides for their quantiles"
-_OTHERWISE = {"RehearsesThenApplies", "IsApprovedAfterRehearsing", "IsApprovedAfterItsCanary"}
+_OTHERWISE = {"IsVerified", "RehearsesThenApplies", "IsApprovedAfterRehearsing", "IsApprovedAfterItsCanary"}
 
 
 def _reconciled(case: Case) -> Case:

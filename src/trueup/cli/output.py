@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -74,3 +74,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right:
     # A pipe has no width: a line broken in two is of no use to whoever reads it.
     width = None if sys.stdout.isatty() else _WIDE
     Console(highlight=False, markup=False, width=width).print(table)
+
+
+def verified(found: Mapping[str, Any]) -> str:
+    """What became of the verification of a run, in a line."""
+    by = f"verified by {found['job']}"
+    if found["verdict"]:
+        told = ": ".join([found["verdict"], *found["reasons"][:1]])
+        return f"{by}: {told}" + (f" ({found['runId']})" if found["runId"] else "")
+    return f"{by}: {found['runId']} is at work" if found["runId"] else f"not {by} yet"

@@ -9,7 +9,8 @@ import typer
 
 from trueup.cli.calling import Address, Person, RunId, client, run_path
 from trueup.cli.comparison import fetched, show_reconciled, told
-from trueup.cli.output import Json, duration, print_table, shown_person
+from trueup.cli.exits import of_verdict
+from trueup.cli.output import Json, duration, print_table, shown_person, verified
 
 EXAMPLE = "trueup report flights-summary-20260706T010000Z-abcd --html report.html"
 
@@ -27,13 +28,18 @@ def command(
 
     For a reconciliation it shows what was found, and what was repaired once it was. It exits with 0 for
     CLEAN, REPAIRED and UNDONE, with 1 for DRIFT, REAPPEARED and UNREPAIRED, and with 4 for the rest.
+    For a backfill that was verified it exits so too.
     """
     there = client(api, person)
     detail = there.get(run_path(run))
     if detail["run"]["kind"] == "reconcile":
         show_reconciled(there, detail, html, json=json)
         return
-    told(fetched(there, run, "report", html, "when it ends"), _show, html, json=json)
+    found = fetched(there, run, "report", html, "when it ends")
+    told(found, _show, html, json=json)
+    verification = found.get("verification")
+    if verification and verification["verdict"]:
+        raise typer.Exit(of_verdict(verification["verdict"]))
 
 
 def _show(found: dict[str, Any]) -> None:
@@ -53,6 +59,8 @@ def _show(found: dict[str, Any]) -> None:
     spending = found["spending"]
     beside = "" if spending["estimated"] is None else f" of {spending['estimated']:.4f} estimated"
     print(f"dollars {spending['dollars']:.4f}{beside}")
+    if found.get("verification"):
+        print(verified(found["verification"]))
 
 
 def _row(state: str, partitions: int, records: dict[str, int]) -> tuple[str, ...]:

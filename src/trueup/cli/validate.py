@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -64,7 +64,7 @@ def _inside(path: Path) -> list[Path]:
 
 def _check(file: Path) -> dict[str, Any]:
     from trueup.errors import JobFileError
-    from trueup.jobfile import load
+    from trueup.jobfile import check_verification, load
 
     entry: dict[str, Any] = {"file": str(file), "job": None, "problem": None}
     try:
@@ -72,13 +72,28 @@ def _check(file: Path) -> dict[str, Any]:
         entry["job"] = job.name
         if job.job_class is not None:
             _check_class(job, file)
+        check_verification(job, {**_beside(file), job.name: job}, file)
     except JobFileError as error:
         entry["problem"] = str(error)
     return entry
 
 
+def _beside(file: Path) -> dict[str, AnyJob]:
+    """The jobs that are deployed with one: those beside its folder, and those of the current one."""
+    from trueup.errors import JobFileError
+    from trueup.jobfile import load
+
+    found: dict[str, AnyJob] = {}
+    for other in [*Path().glob("containers/*/job.yaml"), *file.resolve().parent.parent.glob("*/job.yaml")]:
+        with suppress(JobFileError):  # told of itself, where it is asked for
+            job = load(other)
+            found[job.name] = job
+    return found
+
+
 def _check_class(job: AnyJob, file: Path) -> None:
     from trueup.errors import JobFileError
+    from trueup.jobfile import line_of
     from trueup.jobs import Backfill
     from trueup.loading import load
 
@@ -87,11 +102,13 @@ def _check_class(job: AnyJob, file: Path) -> None:
             found = load(job, file.parent.resolve())
     except JobFileError as error:
         raise JobFileError(
-            f"class: {error.what}", remedy=error.remedy, file=str(file), line=_line(file)
+            f"class: {error.what}", remedy=error.remedy, file=str(file), line=line_of(file, "class")
         ) from error
     if job.partitions.by == "job" and getattr(found, "partitions", None) is Backfill.partitions:
         what = f"class: {job.job_class} has no `partitions(window)`, but partitions are made `by: job`."
-        raise JobFileError(what, remedy="Write it, or change `by`.", file=str(file), line=_line(file))
+        raise JobFileError(
+            what, remedy="Write it, or change `by`.", file=str(file), line=line_of(file, "class")
+        )
 
 
 @contextmanager
@@ -105,11 +122,6 @@ def _imports_undone(folder: Path) -> Iterator[None]:
         for name in set(sys.modules) - before:
             if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(folder.resolve())):
                 del sys.modules[name]
-
-
-def _line(file: Path) -> int | None:
-    lines = file.read_text(encoding="utf-8").splitlines()
-    return next((number for number, line in enumerate(lines, 1) if line.startswith("class")), None)
 
 
 def _named_twice(checked: list[dict[str, Any]]) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 
 from trueup.cli.calling import Client, run_path
 from trueup.cli.exits import of_run
-from trueup.cli.output import duration, shown_person
+from trueup.cli.output import duration, shown_person, verified
 from trueup.cli.patience import AT_ONCE, ON_THE_WAY
 
 if TYPE_CHECKING:
@@ -94,6 +94,9 @@ def summary(detail: Any) -> str:
         text += f", about {duration(detail['eta']['seconds'])} left"
     if detail["gate"]:
         return f"{text} (waits for {detail['waitsFor']})"
+    found = detail.get("verification") or {}
+    if (found.get("runId") or found.get("verdict")) and run["status"] in ("RUNNING", "SUCCEEDED"):
+        return f"{text}; {verified(found)}"
     # That all is well needs no reason.
     return text if run["status"] == "SUCCEEDED" or not run["reason"] else f"{text} ({run['reason']})"
 
@@ -130,6 +133,8 @@ def _as_a_whole(detail: Any) -> Iterator[str]:
     yield f"{run['job']}, {run['window']}, phase {detail['phase']}, asked by {shown_person(run['requester'])}"
     yield from _progress(detail)
     yield from _states(detail)
+    if detail.get("verification"):
+        yield verified(detail["verification"])
     if detail["waitsFor"]:
         yield f"waits for {detail['waitsFor']}"
     yield _spending(detail)

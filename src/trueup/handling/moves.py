@@ -71,6 +71,11 @@ def later(at: Position, seconds: float) -> Move:
     return {"do": "lag", "seconds": ceil(seconds), "at": at.document()}
 
 
+def verify(at: Position, seconds: float) -> Move:
+    """All was applied, and a reconciliation looks at it: wait, and settle again."""
+    return {"do": "verify", "seconds": ceil(seconds), "at": at.document()}
+
+
 def leave(run: Run) -> Move:
     """The execution is through: as a failure where the run is one, so that consoles and alarms show it."""
     failed = run.status in (RunStatus.FAILED, RunStatus.ABORTED)

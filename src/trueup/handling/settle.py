@@ -14,6 +14,7 @@ from trueup.gating import OPEN, Gating, before, before_repair, behind_canary
 from trueup.handling import moves
 from trueup.handling.moves import DISPATCHES, Move, Position
 from trueup.handling.tasks import Tasks
+from trueup.handling.verify import Verifying
 from trueup.ledger import Ledger
 from trueup.model.gate import Asked
 from trueup.model.ledger import Run
@@ -24,7 +25,7 @@ from trueup.starting import Starter
 
 # One may not have run at all: redriven before its first checkpoint, or never started.
 IDLE_DISPATCHES = 2
-# Between two looks for an input that is late.
+# Between two looks for an input that is late, or for the end of the backfill that holds the target.
 POLL_SECONDS = 60
 
 
@@ -38,6 +39,7 @@ class Settling:
     starter: Starter
     tasks: Tasks
     gating: Gating
+    verifying: Verifying
     arrived: Callable[[str], bool] = lambda location: True
 
     def handle(self, event: Mapping[str, Any]) -> Move:
@@ -67,6 +69,8 @@ class Settling:
         if settled is Settled.COMPLETE and run.is_canary(at.phase):
             asked = behind_canary(self.artifacts, self.ledger, run, self.artifacts.plan_of(run))
             return self._at_gate(run, at, asked) or moves.settle(at)
+        if settled is Settled.COMPLETE and at.phase is run.phases[-1]:
+            return self._verify(run, at)
         if settled is Settled.COMPLETE:
             return self._enter(run, _after(run, at.phase))
         return moves.leave(run)
@@ -83,6 +87,10 @@ class Settling:
         if asked and passage.waits is not None:
             return moves.approve(at, asked, passage.waits)
         return None if passage.is_open else self._settle(run, at)
+
+    def _verify(self, run: Run, at: Position) -> Move:
+        seconds = self.verifying.look(run)
+        return self._settle(run, at) if seconds is None else moves.verify(at, seconds)
 
     def _enter(self, run: Run, phase: Phase) -> Move:
         """Into a phase. Another look comes after the lag, if there is anything to look at."""
@@ -107,6 +115,8 @@ class Settling:
             if at.phase in WRITING_PHASES:
                 self.starter.lock(run)
         except LockHeld as held:
+            if run.verifies in (held.found or {}).get("holders", {}):
+                return moves.later(at, POLL_SECONDS)  # The backfill has the verdict, and is about to end.
             return self._fail(run, at, str(held))
         except RunClosed:
             return moves.settle(at)  # It was closed meanwhile: settling again ends it.

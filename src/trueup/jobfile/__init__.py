@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from trueup.errors import JobFileError, UsageError
 from trueup.jobfile.checking import instead, validated
+from trueup.jobfile.verifying import check_verification, line_of
 from trueup.model.base import cut
 from trueup.model.jobs import AnyJob
 from trueup.yamlfile import Problem, dotted, read_yaml
@@ -59,8 +60,8 @@ def _refusal(file: str, problems: list[Problem]) -> JobFileError:
     return JobFileError(f"{first}{more}", file=file, line=first.line)
 
 
-def catalogue(folder: Path) -> dict[str, AnyJob]:
-    """The jobs of `containers/*/job.yaml` under a folder, by name.
+def catalogue(folder: Path, others: Mapping[str, AnyJob] | None = None) -> dict[str, AnyJob]:
+    """The jobs of `containers/*/job.yaml` under a folder, by name; they may be verified by `others` too.
 
     JobFileError lists the problems of all files, two jobs of one name among them.
     """
@@ -76,6 +77,11 @@ def catalogue(folder: Path) -> dict[str, AnyJob]:
         if job.name in jobs:
             problems.append(f"{path}: name: {files[job.name]} declares {job.name} too. Rename one.")
         jobs[job.name], files[job.name] = job, path
+    for name, path in files.items():
+        try:
+            check_verification(jobs[name], {**(others or {}), **jobs}, path)
+        except JobFileError as error:
+            problems.append(str(error))
     if problems:
         raise UsageError("\n".join(problems))
     return jobs
@@ -104,9 +110,11 @@ def find(jobs: Mapping[str, AnyJob], name: str) -> AnyJob:
 
 __all__ = [
     "catalogue",
+    "check_verification",
     "dotted",
     "find",
     "instead",
+    "line_of",
     "load",
     "loads",
     "read_catalogue",

@@ -23,9 +23,11 @@ from trueup.model.job import (
     entry_point_problems,
     progress_problems,
     size_problems,
+    verify_problems,
 )
 from trueup.model.jobs import AnyJob
 from trueup.model.reconcile_job import Reconciliation, ReconciliationProblems, as_lists
+from trueup.model.verification import Verify
 from trueup.planning.inputs import placeholders, unknown_placeholders
 from trueup.schemas.parameters import note_parameters
 from trueup.yamlfile import Document, is_old_boolean, refused_paths
@@ -147,7 +149,7 @@ def _closest(found: Any, expected: str) -> str:
 
 _FORMS = {
     "name": "lower case letters, digits and dashes, at most 40, such as flights-summary",
-    "verify": "the name of a reconcile job",
+    "job": "the name of a reconcile job",
     "class": "module:Class, such as flights:FlightsSummary",
     "key": "one word of letters, digits and underscores",
     "prefix": "s3://bucket/prefix/",
@@ -276,6 +278,9 @@ def _across_sections(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if task:
         yield from size_problems(task)
     yield from abort_problems(_section(tuple[AbortRule, ...], data.get("abort", [])) or ())
+    parameters = data.get("parameters")
+    verify = _section(Verify | None, data.get("verify"))
+    yield from verify_problems(verify, parameters if isinstance(parameters, dict) else {})
 
 
 def _section(model: Any, data: Any) -> Any:

@@ -13,6 +13,7 @@ from trueup.model.base import canonical, cut, sha256
 from trueup.model.ledger import Run
 from trueup.model.result import LONGEST_MESSAGE
 from trueup.model.states import RUN_ENDS, RunStatus, run_may_become
+from trueup.model.verification import VerifiedBy
 
 NEVER_EXISTED = Clause("the run is new", "runId", "absent")
 
@@ -125,6 +126,39 @@ class Runs:
                 remedy="Read the run again and go by its plan.",
             ) from refusal
         return self.get(run.run_id)
+
+    def of_request(self, request_id: str) -> Run | None:
+        """The run that a request started; None where it started none."""
+        found = self._table.get(keys.request(request_id))
+        return None if found is None else self.get(found["runId"])
+
+    def verify(self, run: Run, verification: VerifiedBy, *, who: str) -> Run:
+        """Write which run verifies this one, or what that found. Asked again, nothing changes.
+
+        Raises Stale where the run is not open any more, or not as it was read.
+        """
+        if verification == run.verification:
+            return run
+        after = run.model_copy(update={"verification": verification})
+        before, now = (one.document()["verification"] for one in (run, after))
+        verb = "verify" if verification.verdict is None else "verified"
+        trail = self._audit.entry(
+            run.run_id,
+            who=who,
+            verb=verb,
+            subject=run.run_id,
+            why=str(verification),
+            before=before,
+            after=now,
+        )
+        clauses = (
+            *open_clauses(run.generation),
+            Clause("the verification is as it was read", "verification", "=", before),
+        )
+        self._write(
+            Write(keys.run(run.run_id), sets={"verification": now}, clauses=clauses), trail, run, verb
+        )
+        return after
 
     def newest(self, after: str = "") -> Iterator[tuple[str, str]]:
         """All runs, the newest first, each as its id and the mark that `after` takes to go on behind it."""
@@ -261,8 +295,11 @@ class Runs:
             Clause("the run is as it was read", "status", "=", before.status.value),
             Clause("the run is of the generation that was read", "generation", "=", before.generation),
         )
+        self._write(Write(keys.run(before.run_id), sets=sets, clauses=clauses), trail, before, verb)
+
+    def _write(self, write: Write, trail: Write, before: Run, verb: str) -> None:
         try:
-            self._table.transact([Write(keys.run(before.run_id), sets=sets, clauses=clauses), trail])
+            self._table.transact([write, trail])
         except TransactionFailed as refusal:
             found = refusal.refusals[0]
             raise Stale(

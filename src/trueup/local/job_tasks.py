@@ -55,7 +55,8 @@ def find_jobs(*roots: Path) -> dict[str, JobFolder]:
     """The jobs of `containers/*/job.yaml` under some folders. Raises UsageError."""
     found: dict[str, JobFolder] = {}
     for root in roots:
-        catalogue(root)  # says all that is wrong with any of them at once
+        # It says all that is wrong with any of them at once.
+        catalogue(root, {name: one.job for name, one in found.items()})
         for path in sorted(root.glob("containers/*/job.yaml")):
             made = JobFolder(load(path), path.parent.resolve())
             found[made.job.name] = made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from trueup.model.base import Name, Value
+from trueup.model.verification import ENDS, Verify
 
 Positive = Annotated[int, Field(ge=1, le=2**53 - 1, strict=True)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -229,7 +230,7 @@ class JobFile(Job):
     target: Target
     batch: BatchSettings = Field(default_factory=BatchSettings)
     errors: ErrorSettings = Field(default_factory=ErrorSettings)
-    verify: Name | None = None
+    verify: Verify | None = None
 
     @property
     def named_by_task(self) -> bool:
@@ -249,6 +250,7 @@ class JobFile(Job):
             *progress_problems(self.batch, self.task),
             *size_problems(self.task),
             *abort_problems(self.abort),
+            *verify_problems(self.verify, self.parameters),
         ]
         if problems:
             raise ValueError("; ".join(f"{field}: {what}" for field, what in problems))
@@ -291,6 +293,18 @@ def progress_problems(batch: BatchSettings, task: TaskSettings) -> Iterator[Prob
             f"{task.no_progress_seconds:g} s ends itself: raise task.noProgressSeconds above "
             "batch.maximumSeconds, with room for a checkpoint",
         )
+
+
+def verify_problems(verify: Verify | None, parameters: Mapping[str, Any]) -> Iterator[Problem]:
+    """What nothing fills would reach the reconciliation as it stands."""
+    declared = parameters.get("properties")
+    known = {*ENDS, *(declared if isinstance(declared, dict) else ())}
+    for name, placeholder in verify.placeholders() if verify else ():
+        if placeholder not in known:
+            yield (
+                f"verify.params.{name}",
+                f"there is no parameter {placeholder}: declare it in `parameters`, or use {{from}} or {{to}}",
+            )
 
 
 def size_problems(task: TaskSettings) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ from trueup.model.plan import Window
 from trueup.model.request import Request
 from trueup.model.result import PartitionError, PartitionResult
 from trueup.model.states import PartitionStatus, Phase, RunStatus
+from trueup.model.verification import VerifiedBy
 
 CANARY_GATE = "canary"
 """The gate between the canary and the rest."""
@@ -30,6 +31,8 @@ class Run(Value):
     it waits for a person, and `passed` those that it passed, each with the SHA-256 that was approved.
     `repairs`: a reconciliation that goes on to repair what is approved; `undoes` names the run whose repairs
     are taken back.
+    `verification` is there where a backfill is verified once everything was applied; `verifies` names the
+    backfill that a reconciliation was started by.
     """
 
     run_id: str
@@ -56,6 +59,8 @@ class Run(Value):
     passed: dict[str, Sha256] = Field(default_factory=dict)
     repairs: bool = False
     undoes: str | None = None
+    verification: VerifiedBy | None = None
+    verifies: str | None = None
     params: dict[str, Any] = Field(default_factory=dict)
     window: Window
     target: str
@@ -69,6 +74,11 @@ class Run(Value):
     def is_planned(self) -> bool:
         """Whether its plan is pinned, so that something can be worked."""
         return bool(self.plan_sha256)
+
+    @property
+    def is_unverified(self) -> bool:
+        """Whether it has to wait for a verdict before it can have succeeded."""
+        return self.verification is not None and self.verification.verdict is None
 
     @property
     def sample(self) -> int | None:

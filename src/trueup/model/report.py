@@ -12,6 +12,7 @@ from trueup.model.job import Guard
 from trueup.model.plan import CodeIdentity
 from trueup.model.result import PartitionError
 from trueup.model.states import PartitionStatus, Phase, RunStatus
+from trueup.model.verification import VerifiedBy
 from trueup.model.view import Spending
 
 
@@ -93,6 +94,7 @@ class Report(Value):
 
     Read = used + skipped + rejected, and produced = written + unchanged + refused, for every partition and
     for `records`, which is over all that ended. `replayed` bounds what was worked again after tasks died.
+    `verification` is there where the job asks for one: a run that did not succeed was not verified.
     Lists that would be too long are cut, and say how many they left out.
     """
 
@@ -131,3 +133,4 @@ class Report(Value):
     troubles: list[Trouble]
     troubles_left_out: Count = 0
     spending: Spending
+    verification: VerifiedBy | None = None

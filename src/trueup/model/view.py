@@ -14,6 +14,7 @@ from trueup.model.ledger import AuditEntry
 from trueup.model.request import Comment
 from trueup.model.result import PartitionError
 from trueup.model.states import GateStatus, PartitionStatus, Phase, RunStatus
+from trueup.model.verification import VerifiedBy
 
 
 class Fact(Value):
@@ -61,7 +62,8 @@ class GateWord(Value):
 class RunView(Value):
     """One run, as lists show it. `partitions` is None until the run is planned.
 
-    `waits_at` names the gate at which it waits for a person, `undoes` the run whose repairs it takes back.
+    `waits_at` names the gate at which it waits for a person, `undoes` the run whose repairs it takes back,
+    `verifies` the backfill that a reconciliation was started by.
     """
 
     run_id: str
@@ -82,6 +84,7 @@ class RunView(Value):
     comment: str = ""
     waits_at: str | None = None
     undoes: str | None = None
+    verifies: str | None = None
 
 
 class Progress(Value):
@@ -136,7 +139,7 @@ class RunDetail(Value):
     """How a run stands now.
 
     `waits_for` is what the run as a whole waits for, `gate` where for a person; `verdict` what a
-    reconciliation came to.
+    reconciliation came to, or the verification of a backfill that succeeded.
     """
 
     run: RunView
@@ -154,6 +157,7 @@ class RunDetail(Value):
     spending: Spending
     plan_sha256: str = ""
     verdict: str | None = None
+    verification: VerifiedBy | None = None
 
 
 class RunList(Value):

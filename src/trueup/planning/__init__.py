@@ -8,6 +8,7 @@ from trueup.planning.packing import in_order, pack
 from trueup.planning.params import check_params, read_param
 from trueup.planning.partitions import each_named, partitions
 from trueup.planning.plan import limited, make_plan, plan_partitions_key
+from trueup.planning.verification import handed_on
 from trueup.planning.weights import UNKNOWN_PACE, Pace
 from trueup.planning.windows import in_utf8, window
 
@@ -17,6 +18,7 @@ __all__ = [
     "check_params",
     "dispatch_partitions_key",
     "each_named",
+    "handed_on",
     "in_order",
     "in_utf8",
     "limited",

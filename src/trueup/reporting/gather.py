@@ -85,6 +85,7 @@ class Gatherer:
             troubles=[_trouble(item) for item in [*bad, *given_up][:MOST_TROUBLES]],
             troubles_left_out=max(0, len(bad) + len(given_up) - MOST_TROUBLES),
             spending=self._spending(run, plan, seconds),
+            verification=run.verification,
         )
 
     def _items(self, run: Run, phase: Phase, plan: Plan | None) -> list[PartitionItem]:

@@ -31,6 +31,7 @@ def _sections(report: Report) -> Iterator[str]:
     yield from _left_out(report)
     yield from _launches(report)
     yield from _troubles(report)
+    yield from _verification(report)
     yield from _facts(report)
 
 
@@ -164,6 +165,18 @@ def _why(trouble: Trouble) -> str:
         return trouble.reason or ""
     record = f"\nrecord: {error.record}" if error.record else ""
     return f"{error.kind}: {error.message}{record}"
+
+
+def _verification(report: Report) -> Iterator[str]:
+    found = report.verification
+    if found is None:
+        return
+    yield "<h2>Verification</h2>"
+    yield f"<p>By {escape(found.job)}: {escape(str(found))}.</p>"
+    if len(found.reasons) > 1:
+        yield table("Why", ["Reason"], [[reason] for reason in found.reasons])
+    if found.report_sha256:
+        yield from facts({"Its run": found.run_id or "", "Its report": f"SHA-256 {found.report_sha256}"})
 
 
 def _facts(report: Report) -> Iterator[str]:

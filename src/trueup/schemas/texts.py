@@ -130,7 +130,11 @@ _JOB = {
         "errors": "How many records of a partition may be rejected.",
         "abort": "Bounds that end the whole run.",
         "approval": "Who has to agree before anything is written.",
-        "verify": "The reconcile job to run afterwards.",
+        "verify": "The reconciliation that is run when everything was applied.",
+    },
+    "Verify": {
+        "job": "The name of a reconcile job.",
+        "params": "Its parameters: `{name}` is one of this job's, `{from}` and `{to}` the window's ends.",
     },
     "AbortRule": {
         "of": "What is bounded.",

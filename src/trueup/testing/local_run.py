@@ -112,7 +112,7 @@ class LocalRun:
 
     Nobody is asked for an approval, whatever the job file says; but nothing is repaired unless there is an
     `approver`, who approves the report as soon as it is there. `undoes` is a run, in the same stores,
-    whose repairs are taken back.
+    whose repairs are taken back. A backfill is not verified, whatever its job file says.
 
     Nothing happens before `plan`, `step` or `run` is called.
     """
@@ -144,7 +144,9 @@ class LocalRun:
         self._rows = rows
         declared = job_file if isinstance(job_file, Job) else _load(job_file)
         declared = declared.model_copy(update={"approval": Approval()})  # nobody is here to be asked
-        if declared.kind == "reconcile" and approver is None:
+        if declared.kind == "backfill":
+            declared = declared.model_copy(update={"verify": None})  # the run of another job
+        elif approver is None:
             declared = declared.model_copy(update={"repair": None})
         self._approver = approver
         self._undoes = undoes

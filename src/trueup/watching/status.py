@@ -42,6 +42,7 @@ def view(run: Run) -> RunView:
         comment=run.request.comment if run.request else "",
         waits_at=run.waits_at if run.status is RunStatus.RUNNING else None,
         undoes=run.undoes,
+        verifies=run.verifies,
     )
 
 
@@ -81,6 +82,7 @@ class Watch:
             spending=self._spending(run, plan, standing),
             plan_sha256=run.plan_sha256,
             verdict=self._verdict(run),
+            verification=run.verification,
         )
 
     def _plan(self, run: Run) -> Plan | None:
@@ -90,9 +92,11 @@ class Watch:
         return None
 
     def _verdict(self, run: Run) -> str | None:
-        """What the report of a repair says, or of a reconciliation, once it is made."""
+        """What the report of a repair says, or of a reconciliation, once it is made; or the verification."""
         if run.kind != "reconcile":
-            return None
+            # What it found says something of a run that applied all it should have, and of no other.
+            found = run.verification if run.status is RunStatus.SUCCEEDED else None
+            return found.verdict if found else None
         for key in (repair_key(run.run_id), comparison_key(run.run_id, "json")):
             with suppress(ArtifactMissing):
                 return str(json.loads(self._artifacts.store.get(key))["verdict"])
@@ -176,6 +180,8 @@ def _waits_for(run: Run, tasks: list[TaskItem], gate: GateView | None) -> str | 
         return f"a person to resume it; it keeps its window of {run.target}"
     if run.status is RunStatus.STOPPING:
         return f"{len(tasks)} tasks to be proved stopped" if tasks else "its end to be written"
+    if run.status is RunStatus.RUNNING and run.verification and run.verification.run_id:
+        return f"its verification by {run.verification.run_id}"
     if run.status is RunStatus.RUNNING and not tasks:
         return "tasks to start" if run.is_planned else "its plan"
     return None

@@ -15,6 +15,7 @@ from trueup.ledger.table import Table
 from trueup.model.base import Value
 from trueup.model.ledger import PartitionItem
 from trueup.model.states import GateStatus, PartitionStatus, RunStatus
+from trueup.model.verification import VerifiedBy
 from trueup.testing.suites.gates import BOB, ROLES, asked
 from trueup.testing.suites.support import (
     APPLY,
@@ -45,6 +46,13 @@ def _pin(scene: Scene) -> Call:
     run = scene.ledger.runs.create(a_run(plan_key="", plan_sha256="", partitions=0))
     scene.run, scene.run_id = run, run.run_id
     return lambda ledger: ledger.runs.pin(run, "plan.json", "1" * 64, 3)
+
+
+def _verify(scene: Scene) -> Call:
+    run = scene.ledger.runs.create(a_run(verification=VerifiedBy(job="check")))
+    scene.run, scene.run_id = run, run.run_id
+    by = VerifiedBy(job="check", run_id="check-1")
+    return lambda ledger: ledger.runs.verify(ledger.runs.get(run.run_id), by, who="settler")
 
 
 def _settled(scene: Scene) -> Call:
@@ -206,6 +214,7 @@ def _end_gate(scene: Scene) -> Call:
 WRITES: dict[str, list[Prepare]] = {
     "runs.create": [_create],
     "runs.pin": [_pin],
+    "runs.verify": [_verify],
     "runs.settled": [_settled],
     "audit.launch_ended": [_launch_ended],
     "runs.stop": [_stop],
@@ -239,6 +248,7 @@ READS = {
     "runs.unsettled",
     "runs.newest",
     "runs.many",
+    "runs.of_request",
     "tasks.lives",
     "tasks.of",
     "tasks.of_slice",
