@@ -23,6 +23,8 @@ Set `TRUEUP_API` to the stack's output `Api`, and AWS credentials as for any oth
 
 With `--json` a command prints one JSON document on one line instead of text.
 What is wrong is one message on standard error, with what to do; tracebacks are shown with `TRUEUP_DEBUG=1` only.
+An API that does not answer is asked again, for 10 seconds, and by `--watch` and `--wait` for 5 minutes once it has answered; after the third failure that is said on standard error.
+What changes something is asked again only where asking twice changes nothing more: `start`, `approve` and `reject`.
 `trueup --install-completion` teaches the shell the commands.
 
 | exit | meaning |
