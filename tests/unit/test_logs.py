@@ -87,7 +87,7 @@ def test_nobody_prints_but_metrics_and_the_makers_of_pages() -> None:
         for place, call in calls()
         if isinstance(call.func, ast.Name) and call.func.id == "print"
     }
-    assert {"src/trueup/worker/metrics.py"} == printing
+    assert {"src/trueup/metrics.py"} == printing
 
 
 @pytest.mark.parametrize("file", LAMBDAS, ids=lambda file: file.parent.name)
