@@ -109,6 +109,15 @@ def test_lambda_invoke_gives_whatever_the_call_gave() -> None:
     call = optimized("lambda:invoke", {"FunctionName": "f", "LogType": "Tail"})
     output = execute(call, services=Services(lambda_invoke=lambda _: answer)).output
     assert ("3", "bG9n", {}) == (output["ExecutedVersion"], output["LogResult"], output["Payload"])
+    assert "bG9n" == output["SdkHttpMetadata"]["HttpHeaders"]["X-Amz-Log-Result"]
+
+
+def test_an_invocation_that_is_not_waited_for_has_no_payload() -> None:
+    # [botocore lambda] InvocationResponse: status 202 for the type Event, with an empty body.
+    call = optimized("lambda:invoke", {"FunctionName": "f", "InvocationType": "Event"})
+    services = Services(lambda_invoke=lambda _: {"Payload": b"", "StatusCode": 202})
+    output = execute(call, services=services).output
+    assert {"Payload": "", "StatusCode": 202} == {name: output[name] for name in output if "Sdk" not in name}
 
 
 def test_causes_of_s3_have_the_second_id_of_the_request() -> None:

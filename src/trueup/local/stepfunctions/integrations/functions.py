@@ -13,6 +13,9 @@ from trueup.local.stepfunctions.integrations.port import Answer, Calls, Request,
 from trueup.local.stepfunctions.integrations.shapes import read_bytes
 from trueup.local.stepfunctions.values import Document, Json, from_text, to_text
 
+_WAITED = 200
+"""The status of an invocation that brought the function's answer along."""
+
 
 class Function:
     """A Task whose Resource is a function's ARN: payload in, what it returned out."""
@@ -40,9 +43,12 @@ class Invoke:
         if "Payload" in parameters:
             parameters["Payload"] = to_text(parameters["Payload"])
         answer, text = await _invoke(self._calls, parameters, compact=True)
-        defaults = {"ExecutedVersion": "$LATEST", "StatusCode": 200}
         given = {name: value for name, value in answer.output.items() if name != "Payload"}
-        output = {**defaults, **given, "Payload": _parse(text), **metadata("lambda", answer)}
+        waited = given.get("StatusCode", 200) == _WAITED
+        defaults = {"ExecutedVersion": "$LATEST", "StatusCode": _WAITED} if waited else {}
+        # An invocation of type Event answers before the function does, with a body of nothing.
+        payload = _parse(text) if text or waited else ""
+        output = {**defaults, **given, "Payload": payload, **metadata("lambda", answer)}
         return Started(Document(dict(sorted(output.items()))))
 
 

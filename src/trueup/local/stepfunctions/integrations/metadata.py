@@ -50,6 +50,8 @@ _KEPT = ("content-length", "x-amzn-trace-id")
 def metadata(service: str, answer: Answer) -> dict[str, Json]:
     """`SdkHttpMetadata` and `SdkResponseMetadata`."""
     headers = {name: _value(service, name, value, answer) for name, value in _LISTED.get(service, _COMMON)}
+    if "LogResult" in answer.output:
+        headers["X-Amz-Log-Result"] = answer.output["LogResult"]
     return {
         "SdkHttpMetadata": {
             "AllHttpHeaders": {name: [value] for name, value in headers.items()},

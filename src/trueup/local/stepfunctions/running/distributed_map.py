@@ -46,7 +46,7 @@ async def _attempt(visit: Visit) -> Step:
         visit.note("MapRunAborted")
         raise
     visit.note("MapRunSucceeded")
-    step = visit.finish(visit.effective_result(result))
+    step = visit.finish(visit.effective_result(state.result_selector, result))
     visit.note("MapStateSucceeded", moves=False)
     return step
 

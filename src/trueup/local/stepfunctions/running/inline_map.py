@@ -28,7 +28,7 @@ async def attempt_inline(visit: Visit) -> Step:
     run = _Iterations(visit, state, given, items, branches_again(visit))
     await run.all(min(limit, len(items)))
     visit.strand.previous = run.last
-    step = visit.finish(visit.effective_result(run.outputs))
+    step = visit.finish(visit.effective_result(state.result_selector, run.outputs))
     visit.note("MapStateSucceeded", moves=False)
     return step
 

@@ -17,7 +17,7 @@ async def _parallel(visit: Visit) -> Step:
 async def _attempt(visit: Visit) -> Step:
     state = visit.state
     assert isinstance(state, Parallel)
-    rendered = visit.effective_parameters(visit.effective_input())
+    rendered = visit.effective_parameters(state.parameters, visit.effective_input())
     started = visit.note("ParallelStateStarted")
     given = visit.document_of(rendered)
     strands = _strands(visit, started, len(state.branches))
@@ -29,7 +29,7 @@ async def _attempt(visit: Visit) -> Step:
         visit.strand.previous = strands[failed.index].previous
         raise failed.error from failed
     visit.strand.previous = max(strand.previous for strand in strands)
-    step = visit.finish(visit.effective_result([output.value for output in outputs]))
+    step = visit.finish(visit.effective_result(state.result_selector, [output.value for output in outputs]))
     # The event of leaving points past this one (recorded on AWS: test_parallel_state).
     visit.note("ParallelStateSucceeded", moves=False)
     return step

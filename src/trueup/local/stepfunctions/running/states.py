@@ -18,8 +18,8 @@ async def _pass(visit: Visit) -> Step:
     assert isinstance(state, Pass)
     given = visit.effective_input()
     if state.result is not None:
-        return visit.finish(visit.effective_result(state.result.value))
-    return visit.finish(visit.effective_result(visit.effective_parameters(given)))
+        return visit.finish(visit.effective_result(None, state.result.value))
+    return visit.finish(visit.effective_result(None, visit.effective_parameters(state.parameters, given)))
 
 
 async def _succeed(visit: Visit) -> Step:

@@ -44,12 +44,12 @@ async def _attempt(visit: Visit) -> Step:
         visit.token = None
         if callback is not None:
             execution.tokens.close(callback)
-    return visit.finish(visit.effective_result(result.value))
+    return visit.finish(visit.effective_result(state.result_selector, result.value))
 
 
 def _prepare(visit: Visit, state: Task, callback: Waiting | None) -> _Attempt:
     given = visit.effective_input()
-    parameters = Document(visit.effective_parameters(given))
+    parameters = Document(visit.effective_parameters(state.parameters, given))
     if too_large(parameters.text):
         raise data_limit(state.name)
     mocks = visit.strand.execution.mocks

@@ -81,7 +81,17 @@ class Step:
 class Visit:
     """A state being visited."""
 
-    __slots__ = ("_again", "document", "entered", "entered_at", "retries", "state", "strand", "token")
+    __slots__ = (
+        "_again",
+        "document",
+        "entered",
+        "entered_at",
+        "retries",
+        "state",
+        "strand",
+        "token",
+        "unseen",
+    )
 
     def __init__(self, strand: Strand, state: State, document: Document) -> None:
         self.strand = strand
@@ -89,6 +99,8 @@ class Visit:
         self.document = document
         self.retries = 0
         self.token: str | None = None
+        self.unseen = strand.execution.inspection is None
+        """Whether nobody watches the steps of the data: only a test of the state alone does."""
         self._again, strand.again = strand.again, None
         self.entered_at = strand.execution.clock.now()
         self.entered = self._enter()
@@ -180,17 +192,19 @@ class Visit:
 
     def effective_input(self) -> Json:
         """The input after InputPath."""
-        return self._seen("afterInputPath", self.select(self.state.input_path, self.document.value))
+        selected = self.select(self.state.input_path, self.document.value)
+        return selected if self.unseen else self._seen("afterInputPath", selected)
 
-    def effective_parameters(self, given: Json) -> Json:
+    def effective_parameters(self, template: Template | None, given: Json) -> Json:
         """The effective input after Parameters."""
-        template = self.state.parameters if isinstance(self.state, Working) else None
-        return self._seen("afterParameters", self.render(template, given))
+        rendered = self.render(template, given)
+        return rendered if self.unseen else self._seen("afterParameters", rendered)
 
-    def effective_result(self, result: Json) -> Json:
+    def effective_result(self, selector: Template | None, result: Json) -> Json:
         """The result after ResultSelector."""
-        template = self.state.result_selector if isinstance(self.state, Working) else None
-        return self._seen("afterResultSelector", self.render(template, self._seen("result", result)))
+        if self.unseen:
+            return self.render(selector, result)
+        return self._seen("afterResultSelector", self.render(selector, self._seen("result", result)))
 
     def _seen(self, name: str, value: Json) -> Json:
         """The value, which a test of the state alone is shown."""
@@ -214,7 +228,7 @@ class Visit:
         state = self.state
         assigned = self.render(state.assign, result) if state.assign is not None else None
         output = self.combine(state.result_path if isinstance(state, Working) else (), result)
-        if isinstance(state, Working):
+        if not self.unseen and isinstance(state, Working):
             self._seen("afterResultPath", output)
         return Step(self.document_of(self.select(state.output_path, output)), state.next, assigned)
 
