@@ -6,7 +6,7 @@ import base64
 import gzip
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -123,3 +123,88 @@ def test_csv_without_a_column_is_an_error_that_names_it(moto_clients: dict[str, 
     source = ObjectRows(S3Bucket(moto_clients["s3"], BUCKET), prefix, spec, plan(job()).truth, Side.TRUTH)
     with pytest.raises(SourceError, match="has no column amount; it has id, status"):
         list(source.scan(Span()).blocks)
+
+
+def test_rows_of_other_ranges_are_passed_over_and_those_without_a_key_are_told_once(
+    moto_clients: dict[str, Any],
+) -> None:
+    of = job({"route": "text", "seq": "integer", "status": "text"}, key=["route", "seq"])
+    rows: list[dict[str, Any]] = [
+        {"route": "a", "seq": 1, "status": "s"},
+        {"route": "m", "seq": 2, "status": "s"},
+        {"route": "m\t", "seq": 3, "status": "s"},
+        {"route": "m", "seq": "no number", "status": "s"},
+        {"route": "z", "status": "s"},
+        {"seq": 4, "status": "s"},
+        {"route": "z", "seq": 5, "status": 1},
+    ]
+    prefix = unique() + "/"
+    data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    moto_clients["s3"].put_object(Bucket=BUCKET, Key=f"{prefix}part.jsonl", Body=data)
+    spec = ObjectsSource(
+        kind="objects", location=f"s3://{BUCKET}/{prefix}", format="jsonl", records=len(rows)
+    )
+    source = ObjectRows(S3Bucket(moto_clients["s3"], BUCKET), prefix, spec, plan(of).truth, Side.TRUTH)
+
+    def lines(span: Span) -> list[bytes]:
+        return b"".join(source.scan(span).blocks).splitlines()
+
+    low, middle, high = Span(high=("m",)), Span(low=("m",), high=("n",)), Span(low=("n",))
+    unkeyed = [line for line in lines(low) if line.startswith(b"\\?")]
+    assert 3 == len(unkeyed)
+    assert [b"a\t1\ts", *unkeyed] == lines(low)
+    assert [b"m\t2\ts", b"m\\t\t3\ts"] == lines(middle)
+    assert [b"z\t5\t\\?1"] == lines(high)
+    assert [b"m\\t\t3\ts"] == lines(middle.resumed(("m", "2")))
+    assert {("m\t",): [b"m\\t\t3\ts"], ("z",): [b"z\t5\t\\?1"]} == source.fetch([("m\t",), ("z",)])
+    assert {("a", "1"): [b"a\t1\ts"]} == source.fetch([("a", "1"), ("b", "1")])
+
+
+class OpenedBucket(S3Bucket):
+    """Tells which objects were opened."""
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(client, BUCKET)
+        self.opened: list[str] = []
+
+    def open(self, name: str) -> IO[bytes]:
+        self.opened.append(name.rpartition("/")[2])
+        return super().open(name)
+
+
+def by_day(client: Any, days: dict[str, list[dict[str, Any]]]) -> tuple[OpenedBucket, ObjectRows]:
+    """Objects that are called after a column, as a source."""
+    of = job({"route": "text", "day": "text", "status": "text"}, key=["route", "day"])
+    prefix, bucket = unique() + "/", OpenedBucket(client)
+    for day, rows in days.items():
+        data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+        client.put_object(Bucket=BUCKET, Key=f"{prefix}{day}.jsonl", Body=data)
+    named = {"column": "day", "suffix": ".jsonl"}
+    spec = ObjectsSource.model_validate(
+        {"kind": "objects", "location": f"s3://{BUCKET}/{prefix}", "format": "jsonl", "named": named}
+    )
+    return bucket, ObjectRows(bucket, prefix, spec, plan(of).truth, Side.TRUTH)
+
+
+def test_of_objects_that_are_called_after_their_rows_only_those_are_read_that_are_asked_for(
+    moto_clients: dict[str, Any],
+) -> None:
+    days = {day: [{"route": r, "day": day, "status": "s"} for r in "ab"] for day in ("d1", "d2", "d3")}
+    bucket, source = by_day(moto_clients["s3"], days)
+    assert 6 == len(b"".join(source.scan(Span()).blocks).splitlines())
+    bucket.opened.clear()
+    assert {("a", "d2"): [b"a\td2\ts"]} == source.fetch([("a", "d2"), ("a", "d9"), ("c", "d2")])
+    assert ["d2.jsonl"] == bucket.opened
+    # What names no day may be anywhere.
+    assert 3 == len(source.fetch([("b",)])["b",])
+    assert ["d2.jsonl", "d1.jsonl", "d2.jsonl", "d3.jsonl"] == bucket.opened
+
+
+@pytest.mark.parametrize("span", [Span(), Span(high=("b",)), Span(low=("b",))])
+def test_a_row_in_an_object_that_is_called_otherwise_is_an_error(
+    moto_clients: dict[str, Any], span: Span
+) -> None:
+    rows = [{"route": route, "day": "d2", "status": "s"} for route in "ab"]
+    _, source = by_day(moto_clients["s3"], {"d1": [{"route": "a", "status": "no day"}, *rows]})
+    with pytest.raises(SourceError, match=r"d1\.jsonl has a row that belongs into d2\.jsonl"):
+        list(source.scan(span).blocks)

@@ -252,6 +252,20 @@ def test_text_is_ordered_by_bytes_where_its_collation_is_another(
 # Repairs.
 
 
+def items_in(client: Any) -> str:
+    """A table of DynamoDB with two items."""
+    name = unique()
+    client.create_table(
+        TableName=name,
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    client.put_item(TableName=name, Item={"id": {"N": "1"}, "status": {"S": "a"}, "amount": {"N": "1.0"}})
+    client.put_item(TableName=name, Item={"id": {"N": "2"}, "amount": {"N": "2"}, "other": {"S": "kept"}})
+    return name
+
+
 @pytest.mark.parametrize("store", ["postgres", "dynamodb"])
 def test_a_change_is_made_only_where_the_row_is_as_expected(
     store: str, dsn: str, db: psycopg.Connection[Any], moto_clients: dict[str, Any]
@@ -261,15 +275,7 @@ def test_a_change_is_made_only_where_the_row_is_as_expected(
     if store == "postgres":
         source = rows_of(dsn, table(db, KEYED, "1, 'a', 1", "2, null, 2"), Side.TARGET, of)
     else:
-        client, name = moto_clients["dynamodb"], unique()
-        client.create_table(
-            TableName=name,
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        client.put_item(TableName=name, Item={"id": {"N": "1"}, "status": {"S": "a"}, "amount": {"N": "1.0"}})
-        client.put_item(TableName=name, Item={"id": {"N": "2"}, "amount": {"N": "2"}, "other": {"S": "kept"}})
+        client, name = moto_clients["dynamodb"], items_in(moto_clients["dynamodb"])
         source = DynamoRows(client, name, plan(of).truth, Side.TARGET)
 
     def rows() -> list[bytes]:
@@ -334,6 +340,46 @@ def test_changes_share_a_connection_that_is_made_anew_after_a_loss(
     assert all(one.closed for one in made)
     assert Applied.APPLIED is source.apply(there)
     source.close()
+
+
+def test_items_that_do_not_begin_as_declared_are_not_there(moto_clients: dict[str, Any]) -> None:
+    client = moto_clients["dynamodb"]
+    name = items_in(client)
+    client.put_item(TableName=name, Item={"id": {"N": "3"}, "status": {"S": "ab"}, "amount": {"N": "3"}})
+    source = DynamoRows(client, name, plan(job()).truth, Side.TARGET, begins={"status": "a"}, segments=2)
+    assert [b"1\ta\t1", b"3\tab\t3"] == sorted(b"".join(source.scan(Span()).blocks).splitlines())
+    assert {("1",): [b"1\ta\t1"]} == source.fetch([("1",), ("2",)])
+    # An item that is left out is nobody's to write over.
+    assert Applied.STALE_TARGET is source.apply(Change(("2",), None, b"2\tab\t2"))
+    assert Applied.APPLIED is source.apply(Change(("3",), b"3\tab\t3", b"3\ta\t3"))
+
+
+@pytest.mark.parametrize("meanwhile", ["nobody", "somebody else"])
+@pytest.mark.parametrize("wanted", [b"1\tb\t1", None], ids=["update", "delete"])
+def test_a_write_whose_answer_was_lost_is_ours_unless_somebody_came_in(
+    moto_clients: dict[str, Any], wanted: bytes | None, meanwhile: str
+) -> None:
+    client = moto_clients["dynamodb"]
+    name = items_in(client)
+    source = DynamoRows(client, name, plan(job()).truth, Side.TARGET)
+    lost = iter([True])
+
+    def try_again(**answered: Any) -> int | None:
+        """What botocore asks after each answer: the first one counts as if it had not come."""
+        if not next(lost, False):
+            return None
+        if meanwhile == "somebody else":
+            theirs = {"id": {"N": "1"}, "status": {"S": "theirs"}}
+            client.put_item(TableName=name, Item=theirs)
+        return 0
+
+    operation = "DeleteItem" if wanted is None else "UpdateItem"
+    client.meta.events.register_first(f"needs-retry.dynamodb.{operation}", try_again)
+    try:
+        applied = source.apply(Change(("1",), b"1\ta\t1", wanted))
+    finally:
+        client.meta.events.unregister(f"needs-retry.dynamodb.{operation}", try_again)
+    assert (Applied.APPLIED if meanwhile == "nobody" else Applied.STALE_TARGET) is applied
 
 
 def test_a_table_without_a_unique_key_is_not_repaired(dsn: str, db: psycopg.Connection[Any]) -> None:

@@ -100,6 +100,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"columns": {"id": "integer", "v": "text", "w": "text"}, "invariant": DERIVED},
         "columns.w: no figure gives it",
     ),
+    (
+        {"target": {"kind": "dynamodb", "table": "t", "begins": {"v": "{day}"}}},
+        "target.begins: there is no parameter day",
+    ),
+    (
+        {"truth": {"kind": "objects", "location": "s3://b/p", "format": "csv", "named": {"column": "v"}}},
+        "truth.named: v is not in the key",
+    ),
     ({"lag": -1}, "greater than or equal to 0"),
     ({"lags": 1}, "Extra inputs are not permitted"),
 ]

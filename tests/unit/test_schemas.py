@@ -60,7 +60,13 @@ RECONCILE: dict[str, Any] = {
     "name": "cases",
     "kind": "reconcile",
     "truth": {"kind": "postgres", "table": "case_status", "dsn": "dsn", "where": "not archived"},
-    "target": {"kind": "dynamodb", "table": "{table}", "segments": 4, "absent": "null"},
+    "target": {
+        "kind": "dynamodb",
+        "table": "{table}",
+        "segments": 4,
+        "absent": "null",
+        "begins": {"id": "a"},
+    },
     "key": ["id"],
     "columns": [
         {"name": "id", "type": "text"},
@@ -89,6 +95,7 @@ OTHER_RECONCILE: list[dict[str, Any]] = [
         "truth": {"kind": "objects", "location": "s3://b/rows", "format": "csv", "delimiter": ";"},
         "target": {"kind": "s3-inventory", "location": "s3://b/inventory", "versions": "all"},
     },
+    {"truth": {"kind": "objects", "location": "s3://b/rows", "format": "jsonl", "named": {"column": "id"}}},
     {"invariant": {"kind": "exists", "ways": "truth-in-target"}},
     {"invariant": {"kind": "aggregates", "figures": {"paid": {"op": "sum", "of": "paid"}}}},
     {

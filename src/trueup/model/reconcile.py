@@ -150,12 +150,16 @@ class PostgresSource(Value):
 
 
 class DynamoSource(Value):
-    """A DynamoDB table, scanned; `absent` says whether an absent attribute is a NULL or its own case."""
+    """A DynamoDB table, scanned; `absent` says whether an absent attribute is a NULL or its own case.
+
+    `begins` limits its items to those whose attributes are texts that begin so.
+    """
 
     kind: Literal["dynamodb"]
     table: Text
     segments: Annotated[int, Field(ge=1, le=64)] = 1
     absent: Literal["kept", "null"] = "null"
+    begins: Annotated[dict[Text, str], Field(max_length=10)] = Field(default_factory=dict)
 
 
 class DynamoExportSource(Value):
@@ -166,12 +170,20 @@ class DynamoExportSource(Value):
     absent: Literal["kept", "null"] = "null"
 
 
+class ObjectNames(Value):
+    """Objects are called as this column of their rows, and then `suffix`: `2013-01-05.csv`."""
+
+    column: ColumnName
+    suffix: str = ""
+
+
 class ObjectsSource(Value):
     """CSV with a header, JSON Lines or Parquet, in all objects under a prefix.
 
     Texts whose names end in .gz are unzipped; Parquet has no absent attributes and no delimiter.
     `ordered`: they are sorted by the key, over all objects in order of their names. It is checked.
-    `records`: how many there should be, where something independent says so.
+    `records`: how many there should be, where something independent says so. `named`: after which column of
+    the key they are called, so that only those are read that rows are asked of. It is checked, too.
     """
 
     kind: Literal["objects"]
@@ -181,6 +193,7 @@ class ObjectsSource(Value):
     absent: Literal["kept", "null"] = "kept"
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
     records: Annotated[int, Field(ge=0)] | None = None
+    named: ObjectNames | None = None
 
 
 class InventorySource(Value):

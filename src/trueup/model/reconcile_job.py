@@ -261,11 +261,22 @@ def _source_problems(job: Reconciliation) -> Iterator[Problem]:
     declared = job.parameters.get("properties")
     known = declared if isinstance(declared, dict) else {}
     sections = {"truth": job.truth, "target": job.target, "waitFor": job.wait_for}
+    for side in Side:
+        named = getattr(job.source(side), "named", None)
+        if named is not None and named.column not in job.key:
+            yield f"{side.value}.named", f"{named.column} is not in the key: name one of its columns"
     for section, declared_there in sections.items():
         for field, text in declared_there.document().items() if declared_there else ():
-            for name in _PLACEHOLDER.findall(text) if isinstance(text, str) else ():
+            for name in _named_in(text):
                 if name not in known:
                     yield f"{section}.{field}", f"there is no parameter {name}: declare it in `parameters`"
+
+
+def _named_in(value: Any) -> list[str]:
+    """The parameters that a field of a source stands for."""
+    if isinstance(value, dict):
+        return [name for part in value.values() for name in _named_in(part)]
+    return _PLACEHOLDER.findall(value) if isinstance(value, str) else []
 
 
 def _repair_problems(job: Reconciliation) -> Iterator[Problem]:

@@ -77,6 +77,7 @@ RECONCILE: Mapping[str, Mapping[str, str]] = {
         "table": _TABLE,
         "segments": "In how many segments it is scanned.",
         "absent": _ABSENT,
+        "begins": "Attributes, and how their texts begin: items of which that is not so are left out.",
     },
     "DynamoExportSource": {
         "kind": _KIND,
@@ -91,6 +92,11 @@ RECONCILE: Mapping[str, Mapping[str, str]] = {
         "absent": _ABSENT,
         "delimiter": "What separates the fields of CSV.",
         "records": "How many records there must be.",
+        "named": "After which column of the key they are called, where they are: it is checked.",
+    },
+    "ObjectNames": {
+        "column": "The column of the key.",
+        "suffix": "What follows its value in the last part of the name, such as `.csv`.",
     },
     "InventorySource": {
         "kind": _KIND,

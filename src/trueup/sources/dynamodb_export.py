@@ -13,7 +13,7 @@ from typing import Any
 from trueup.compare import Key, Layout, Scan, Span
 from trueup.errors import SourceError
 from trueup.model.reconcile import Side
-from trueup.sources.documents import Normalise, Placed, blocks_of, fetched, line_maker
+from trueup.sources.documents import UNWANTED, Normalise, Placed, Wanted, blocks_of, fetched, line_maker
 from trueup.sources.dynamodb_rows import plain_item
 from trueup.sources.manifests import Hashed, changed, check_instant, json_object
 from trueup.sources.objects import Bucket, read_json, whole
@@ -65,7 +65,8 @@ class DynamoExport:
             as_of,
             "Export the table again, or compare as of the export.",
         )
-        blocks = blocks_of(self._lines(summary), self._layout, span, ordered=False)
+        lines = self._lines(summary, Wanted.within(self._layout, span))
+        blocks = blocks_of(lines, self._layout, span, ordered=False)
         return Scan(blocks, ordered=False, as_of=taken)
 
     def taken(self) -> datetime:
@@ -74,7 +75,7 @@ class DynamoExport:
 
     def fetch(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
         """The lines of these keys, as they were when the export was made; all files are read for it."""
-        return fetched(self._lines(self._summary()), self._layout, keys)
+        return fetched(self._lines(self._summary(), Wanted.among(keys)), self._layout, keys)
 
     def _summary(self) -> dict[str, Any]:
         summary = self._json("manifest-summary.json")
@@ -89,8 +90,8 @@ class DynamoExport:
             )
         return summary
 
-    def _lines(self, summary: Mapping[str, Any]) -> Iterator[Placed]:
-        make = line_maker(self._layout, self._side, self._absent, self._normalise)
+    def _lines(self, summary: Mapping[str, Any], wanted: Wanted | None) -> Iterator[Placed]:
+        make = line_maker(self._layout, self._side, self._absent, self._normalise, wanted)
         folder = self._prefix.rpartition("AWSDynamoDB/")[0]
         rows = 0
         for entry in self._files():
@@ -107,7 +108,8 @@ class DynamoExport:
                 )
                 for number, line in whole(lines, name):
                     rows += 1
-                    yield name, number, line
+                    if line != UNWANTED:
+                        yield name, number, line
                 self._check_file(name, entry, rows - before, base64.b64encode(raw.whole()[0]).decode())
         if rows != summary["itemCount"]:
             raise self._truncated(self._prefix, f"{rows} items", f"{summary['itemCount']} items")

@@ -31,7 +31,8 @@ _KEYS_AT_ONCE = 100  # of a BatchGetItem
 class DynamoRows:
     """A table as a source of a reconciliation, and as a target of its repair; `client` is a boto3 client.
 
-    The key of the layout must be that of the table; `absent` is `kept` or `null`.
+    The key of the layout must be that of the table; `absent` is `kept` or `null`. `begins` limits the items
+    to those whose attributes of these names are texts that begin so: of the others nothing is known here.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class DynamoRows:
         *,
         absent: str = "null",
         segments: int = 1,
+        begins: Mapping[str, str] | None = None,
         normalise: Normalise | None = None,
     ) -> None:
         self._client = client
@@ -51,6 +53,7 @@ class DynamoRows:
         self._side = side
         self._absent = absent
         self._segments = segments
+        self._begins = begins or {}
         self._line = line_maker(layout, side, absent, normalise)
 
     @property
@@ -87,11 +90,22 @@ class DynamoRows:
             self._write(change, item)
         except ClientError as error:
             if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
-                return Applied.STALE_TARGET
+                return Applied.APPLIED if self._is_ours(change, error) else Applied.STALE_TARGET
             raise self._named(error) from error
         except BotoCoreError as error:
             raise self._named(error) from error
         return Applied.APPLIED
+
+    def _is_ours(self, change: Change, refused: ClientError) -> bool:
+        """Whether what the condition met is our own write, whose answer was lost: botocore asked again."""
+        if not refused.response.get("ResponseMetadata", {}).get("RetryAttempts"):
+            return False
+        item = next(iter(self._got([change.key])), None)
+        if item is None or change.wanted is None:
+            return item is None and change.wanted is None
+        fields = self._line(plain_item(item)).split(b"\t"), change.wanted.split(b"\t")
+        both = zip(self._layout.columns, *fields, strict=False)
+        return all(found == wanted for column, found, wanted in both if column.compared)
 
     def _write(self, change: Change, item: Item | None) -> None:
         key = self._raw_key(change.key)
@@ -131,7 +145,7 @@ class DynamoRows:
 
     def _lines(self) -> Iterator[Placed]:
         for segment in range(self._segments):
-            options = {"TableName": self._table, "ConsistentRead": True}
+            options = {"TableName": self._table, "ConsistentRead": True, **self._filter()}
             if self._segments > 1:
                 options |= {"Segment": segment, "TotalSegments": self._segments}
             number = 0
@@ -144,11 +158,24 @@ class DynamoRows:
                     break
                 options["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
+    def _filter(self) -> dict[str, Any]:
+        if not self._begins:
+            return {}
+        numbered = list(enumerate(self._begins.items()))
+        return {
+            "FilterExpression": " AND ".join(f"begins_with(#b{n}, :b{n})" for n, _ in numbered),
+            "ExpressionAttributeNames": {f"#b{n}": name for n, (name, _) in numbered},
+            "ExpressionAttributeValues": {f":b{n}": {"S": text} for n, (_, text) in numbered},
+        }
+
+    def _is_one_of_ours(self, item: Item) -> bool:
+        return all(item.get(name, {}).get("S", "").startswith(text) for name, text in self._begins.items())
+
     def _got(self, keys: Sequence[Key]) -> Iterator[Item]:
         wanted: Any = {self._table: {"Keys": list(map(self._raw_key, keys)), "ConsistentRead": True}}
         while wanted:
             answer = self._ask("batch_get_item", RequestItems=wanted)
-            yield from answer["Responses"].get(self._table, [])
+            yield from filter(self._is_one_of_ours, answer["Responses"].get(self._table, []))
             wanted = answer.get("UnprocessedKeys")
 
     def _raw_key(self, key: Key) -> Item:

@@ -12,6 +12,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import IO, Any, Protocol, TypeVar
@@ -19,13 +20,26 @@ from typing import IO, Any, Protocol, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from trueup.compare import Key, Layout, Scan, Span
-from trueup.compare.lines import unreadable
+from trueup.compare.lines import ABSENT, NULL, UNREADABLE, escape, unescape, unreadable
 from trueup.errors import SourceError, Transient
 from trueup.model.reconcile import ObjectsSource, Side
-from trueup.sources.documents import Document, Normalise, Placed, blocks_of, fetched, line_maker
+from trueup.sources.documents import (
+    UNWANTED,
+    Normalise,
+    Placed,
+    Wanted,
+    blocks_of,
+    fetched,
+    line_maker,
+)
 from trueup.sources.parquet import read_parquet
 
 __all__ = ["Bucket", "ObjectRows", "S3Bucket", "read_json"]
+
+LineOf = Callable[[Mapping[str, Any]], bytes]
+"""Makes a document a canonical line."""
+
+NO_VALUE = frozenset({NULL, ABSENT, UNREADABLE})
 
 _CHUNK = 1024 * 1024
 _FIELD_MOST = 16 * 1024 * 1024  # of a CSV field: the csv module's own 128 KiB would call larger ones an error
@@ -117,6 +131,9 @@ class ObjectRows:
         self._layout = layout
         self._side = side
         self._normalise = normalise
+        self._named: _Named | None = None
+        if spec.named is not None:
+            self._named = _Named(layout.names.index(spec.named.column), spec.named.suffix)
 
     @property
     def layout(self) -> Layout:
@@ -126,13 +143,20 @@ class ObjectRows:
     def scan(self, span: Span, as_of: datetime | None = None) -> Scan:
         """The rows whose keys are in the span; all objects are read for it."""
         ordered = self._spec.ordered
-        return Scan(blocks_of(self._lines(), self._layout, span, ordered), ordered=ordered)
+        lines = self._lines(Wanted.within(self._layout, span))
+        return Scan(blocks_of(lines, self._layout, span, ordered), ordered=ordered)
 
     def fetch(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
-        """The lines of these keys; all objects are read for it."""
-        return fetched(self._lines(), self._layout, keys)
+        """The lines of these keys; all objects are read for it that may have them."""
+        return fetched(self._lines(Wanted.among(keys), self._called(keys)), self._layout, keys)
 
-    def _lines(self) -> Iterator[Placed]:
+    def _called(self, keys: Sequence[Key]) -> frozenset[str] | None:
+        """What the objects of these keys are called; None where that cannot be told."""
+        if self._named is None or any(len(key) <= self._named.at for key in keys):
+            return None
+        return frozenset(f"{key[self._named.at]}{self._named.suffix}" for key in keys)
+
+    def _lines(self, wanted: Wanted | None, called: frozenset[str] | None = None) -> Iterator[Placed]:
         names = [name for name in self._bucket.names(self._prefix) if self._has_rows(name)]
         if not names:
             raise SourceError(
@@ -140,13 +164,19 @@ class ObjectRows:
                 remedy="Correct the location: an empty side would be an empty object.",
             )
         read = {"csv": self._csv, "jsonl": self._json, "parquet": self._parquet}[self._spec.format]
+        line_of = line_maker(self._layout, self._side, self._spec.absent, self._normalise, wanted)
         rows = 0
         for name in names:
+            if called is not None and name.rpartition("/")[2] not in called:
+                continue
+            belongs = self._named.check(name) if self._named else _anywhere
             with closing(self._bucket.open(name)) as raw:
-                for number, line in whole(read(name, raw), name):
+                for number, line in whole(read(name, raw, line_of), name):
                     rows += 1
-                    yield name, number, line
-        if self._spec.records is not None and rows != self._spec.records:
+                    if line != UNWANTED:
+                        belongs(line)
+                        yield name, number, line
+        if called is None and self._spec.records not in (None, rows):
             raise SourceError(
                 f"{self._prefix}, the {self._side}, has {rows} rows, and {self._spec.records} are declared.",
                 remedy="Have it exported again, or correct `records`.",
@@ -157,23 +187,18 @@ class ObjectRows:
         last = name.rpartition("/")[2]
         return bool(last) and not (self._spec.format == "parquet" and last[0] in "_.")
 
-    def _line(self) -> Callable[[Document], bytes]:
-        return line_maker(self._layout, self._side, self._spec.absent, self._normalise)
-
-    def _parquet(self, name: str, raw: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    def _parquet(self, name: str, raw: IO[bytes], line: LineOf) -> Iterator[tuple[int, bytes]]:
         columns = self._layout.columns if self._normalise is None else None
-        line = self._line()
         for number, document in read_parquet(name, raw, self._side, columns):
             yield number, line(document)
 
-    def _json(self, name: str, raw: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-        return read_json(name, unzipped(name, raw), self._line())
+    def _json(self, name: str, raw: IO[bytes], line: LineOf) -> Iterator[tuple[int, bytes]]:
+        return read_json(name, unzipped(name, raw), line)
 
-    def _csv(self, name: str, raw: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    def _csv(self, name: str, raw: IO[bytes], line: LineOf) -> Iterator[tuple[int, bytes]]:
         csv.field_size_limit(_FIELD_MOST)
         text = io.TextIOWrapper(unzipped(name, raw), encoding="utf-8", newline="")
         reader = csv.reader(text, delimiter=self._spec.delimiter, strict=True)
-        line = self._line()
         header = next(reader, None)
         if header is None:
             return
@@ -202,6 +227,35 @@ class ObjectRows:
         return [column.name_in(self._side) for column in self._layout.columns]
 
 
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """Objects that are called as a column of the key of their rows, the field `at` of their lines."""
+
+    at: int
+    suffix: str
+
+    def check(self, name: str) -> Callable[[bytes], None]:
+        """Raises SourceError for a line that does not belong into an object of this name."""
+        called = name.rpartition("/")[2]
+        wanted = escape(called.removesuffix(self.suffix).encode()) if called.endswith(self.suffix) else None
+        at, most = self.at, self.at + 1
+
+        def check(line: bytes) -> None:
+            fields = line.split(b"\t", most)
+            # One that has no value there has no key, and is told as that.
+            if len(fields) > at and fields[at] != wanted and fields[at][:2] not in NO_VALUE:
+                raise SourceError(
+                    f"{name} has a row that belongs into {unescape(fields[at]).decode()}{self.suffix}.",
+                    remedy="Correct `named`: rows are looked for where it says.",
+                )
+
+        return check
+
+
+def _anywhere(line: bytes) -> None:
+    """Whatever the line: where objects are called anyhow, it belongs where it is."""
+
+
 def unzipped(name: str, raw: IO[bytes]) -> io.BufferedReader:
     """A file of text, unzipped where its name says that it is a gzip."""
     file: Any = gzip.GzipFile(fileobj=raw) if name.endswith(".gz") else raw
@@ -224,9 +278,7 @@ def whole(rows: Iterator[Numbered], name: str) -> Iterator[Numbered]:
         ) from error
 
 
-def read_json(
-    name: str, file: IO[bytes], line: Callable[[Mapping[str, Any]], bytes]
-) -> Iterator[tuple[int, bytes]]:
+def read_json(name: str, file: IO[bytes], line: LineOf) -> Iterator[tuple[int, bytes]]:
     """The canonical lines of a file of JSON Lines with their numbers; what is no object is unreadable."""
     decoder: Any = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant)
     scan = decoder.scan_once  # what `decode` calls between two searches for blanks, which cost as much as it

@@ -49,6 +49,7 @@ def open_source(
                 side,
                 absent=spec.absent,
                 segments=spec.segments,
+                begins=spec.begins,
                 normalise=normalise,
             )
         case DynamoExportSource():
