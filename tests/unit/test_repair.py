@@ -14,6 +14,7 @@ from trueup.artifacts.store import place
 from trueup.errors import SourceError
 from trueup.jobs import Outcome, Reconcile
 from trueup.model.base import canonical
+from trueup.model.reconcile import Side
 from trueup.model.repair import RepairReport
 from trueup.model.states import Phase, RunStatus
 from trueup.testing import LocalRun
@@ -400,6 +401,23 @@ def test_an_undo_gives_back_what_every_row_was() -> None:
         undo.repaired.undoes,
     )
     assert len(wrong) == sum(one.items for one in undo.repaired.verified if one.outcome == "VERIFIED")
+
+
+def test_an_undo_does_not_ask_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
+    both, wrong = damaged()
+    run = repair_of(both)
+    run.run()
+    fetch = MemoryRows.fetch
+
+    def gone(self: MemoryRows, keys: Any) -> Any:
+        if self._side is Side.TRUTH:
+            raise SourceError("There is no truth any more.")
+        return fetch(self, keys)
+
+    monkeypatch.setattr(MemoryRows, "fetch", gone)
+    undo = undo_of(run, both)
+    assert (RunStatus.SUCCEEDED, "UNDONE") == (undo.run().status, undo.repaired.verdict)
+    assert dict.fromkeys(wrong, "APPLIED") == done(undo)
 
 
 def test_an_undo_leaves_alone_what_changed_since_and_what_was_never_applied() -> None:

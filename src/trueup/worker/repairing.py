@@ -252,11 +252,16 @@ class Repair(Comparison):
 
     def _now(self, keys: list[Key]) -> dict[Key, tuple[bytes | None, bytes | None]]:
         """Both sides of these keys as they are."""
-        ours, theirs = as_compared(self.job, self.sides.truth, self.sides.target, self.sides.fold)
         # The target last: the time between its reading and the write is where others can come in.
-        truth = ours.fetch(keys)
-        target = theirs.fetch(keys)
+        truth, target = self.truth_of(keys), self._target_of(keys)
         return {key: (only(truth.get(key, ())), only(target.get(key, ()))) for key in keys}
+
+    def truth_of(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
+        """What the truth holds of these keys now."""
+        return as_compared(self.job, self.sides.truth, self.sides.target, self.sides.fold)[0].fetch(keys)
+
+    def _target_of(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
+        return as_compared(self.job, self.sides.truth, self.sides.target, self.sides.fold)[1].fetch(keys)
 
     def _intents(self, chunk: list[RepairItem]) -> list[Intent]:
         now = self._now([one.key for one in chunk])
@@ -362,7 +367,7 @@ class Repair(Comparison):
             return Done(intent.item, _O.FAILED, str(outcome.refused[0][1]))
         if outcome.unchanged:
             return Done(intent.item, _O.STALE_TARGET)
-        _, target = self._now([intent.item.key])[intent.item.key]
+        target = only(self._target_of([intent.item.key]).get(intent.item.key, ()))
         if not self._holds(target, intent.wanted):
             return Done(intent.item, _O.FAILED, "repair_one said written, and the target holds another row")
         return Done(intent.item, _O.APPLIED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,10 @@ class Undo(Repair):
                     at += 1
             self._keep(part, number, items)
             yield from items
+
+    def truth_of(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
+        """Nothing: it is not asked, and need not be there any more."""
+        return {}
 
     def intent(self, item: RepairItem, truth: bytes | None, target: bytes | None) -> Intent:
         """What is intended: the row before, where the target still holds what we wrote."""
