@@ -255,7 +255,7 @@ class World:
             self.ledger,
             self.artifacts,
             self.acceptance,
-            self.reports.of,
+            self.reports.leave,
             made.verdict,
             made.is_through,
             self.metrics,

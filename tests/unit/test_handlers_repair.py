@@ -142,6 +142,20 @@ def test_what_was_changed_around_the_signature_stops_the_run(when: str, what: st
     assert untouched(world)
 
 
+@pytest.mark.parametrize("by", ["told again", "asked"])
+def test_evidence_that_was_not_made_with_the_report_is_made_by_whoever_comes_next(by: str) -> None:
+    world, run, execution, gate = waiting()
+    approve(world, gate)
+    world.play(execution)
+    made = world.reports.evidence(run.run_id)
+    store: Any = world.artifacts.store
+    store._objects.pop(evidence_key(run.run_id))  # as after one who died between the two
+    if by == "told again":
+        world.reports.leave(run.run_id)
+        assert store.get(evidence_key(run.run_id))
+    assert made == world.reports.evidence(run.run_id)
+
+
 def test_the_evidence_names_everything_by_its_hash_and_tells_what_was_changed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

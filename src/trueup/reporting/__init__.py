@@ -38,6 +38,15 @@ class Reports:
         self._ledger = ledger
         self._artifacts = artifacts
 
+    def leave(self, run_id: str) -> None:
+        """Make whatever a run leaves that has ended; asked again, what is missing of it.
+
+        Raises NotFound, StoreUnavailable, ArtifactError.
+        """
+        self.of(run_id)
+        # By itself: who died after the report was stored, or asked for that alone, left no manifest.
+        Evidences(self._ledger, self._artifacts).keep(self._ledger.runs.get(run_id))
+
     def of(self, run_id: str) -> Report | None:
         """The report of a run that has ended, made now where there is none; None of one that has not.
 
@@ -55,7 +64,6 @@ class Reports:
         report = self._stored(run_id)
         Comparisons(self._ledger, self._artifacts).of(run)
         Repairs(self._ledger, self._artifacts).of(run)
-        Evidences(self._ledger, self._artifacts).keep(run)
         # After the report that it tells: whoever finds the one and not the other makes the same page again.
         with suppress(ArtifactExists):
             self._artifacts.store.put_once(report_key(run_id, "html"), page(report).encode())

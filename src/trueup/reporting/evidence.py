@@ -47,12 +47,14 @@ class Evidences:
         """Store the manifest of a reconciliation that has ended. Raises StoreUnavailable, ArtifactError."""
         if run.kind != "reconcile" or run.status not in RUN_ENDS:
             return
+        key = evidence_key(run.run_id)
+        if self._artifacts.store.checksum(self._artifacts.store.location(key)) is not None:
+            return
         with suppress(ArtifactExists):
-            data = canonical(self._made(run).document())
-            self._artifacts.store.put_once(evidence_key(run.run_id), data)
+            self._artifacts.store.put_once(key, canonical(self._made(run).document()))
 
     def checked(self, run: Run) -> CheckedEvidence:
-        """The manifest, and what is not as it says. Raises NotFound where there is none yet."""
+        """The manifest, and what is not as it says. Raises as `_manifest` does."""
         key, data = evidence_key(run.run_id), self._manifest(run)
         manifest = Evidence.model_validate_json(data)
         found = {one.location: self._artifacts.store.checksum(one.location) for one in manifest.objects}
@@ -98,7 +100,12 @@ class Evidences:
         )
 
     def _manifest(self, run: Run) -> bytes:
+        """The manifest; made now where the run has ended and nobody made it yet.
+
+        Raises NotFound where there is none, StoreUnavailable, ArtifactError.
+        """
         try:
+            self.keep(run)
             return self._artifacts.store.get(evidence_key(run.run_id))
         except ArtifactMissing as none:
             raise NotFound(

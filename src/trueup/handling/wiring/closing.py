@@ -12,7 +12,7 @@ from trueup.settling import Settlement
 def settlement() -> Settlement:
     """Whoever settles phases, and has reports made of runs that are over."""
     made = Comparisons(ledger(), artifacts())
-    report, measured = reports().of, metrics()
+    report, measured = reports().leave, metrics()
     return Settlement(ledger(), artifacts(), acceptance(), report, made.verdict, made.is_through, measured)
 
 
