@@ -17,8 +17,11 @@ import pytest
 from trueup.cli import demo as command
 from trueup.local.demo import DEADLY, days_before, run_demo
 from trueup.local.demo_faults import EVERYTHING
+from trueup.local.demo_reconcile import APPROVER, REQUESTER
 from trueup.local.faults import Fault
 from trueup.local.postgres import postgres
+from trueup.model.base import sha256
+from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.report import Report
 
 from .watching import TRUEUP, begin, nothing_is_left
@@ -49,6 +52,21 @@ def check(job: dict[str, Any], partitions: int, records: int, more_tasks: int = 
     assert (job["runId"], records, partitions) == (report.run_id, report.records.read, report.partitions)
 
 
+def check_reconciled(found: dict[str, Any]) -> None:
+    """Exactly what was damaged was found, signed for by somebody else, repaired, and seen to be right."""
+    assert {"missing": 8, "mismatched": 9, "extra": 8} == found["damaged"] == found["drift"]
+    assert 25 == sum(found["drift"].values()) == found["repaired"] == found["verified"]
+    assert ("SUCCEEDED", "REPAIRED", True) == (found["status"], found["verdict"], found["tableRestored"])
+    assert f"arn:aws:iam::000000000000:user/{APPROVER}" == found["approvedBy"]
+    page = Path(found["report"])
+    signed = page.with_suffix(".json").read_bytes()
+    report = ReconcileReport.model_validate_json(signed)
+    assert (found["runId"], REQUESTER, "DRIFT") == (report.run_id, report.requester, report.verdict)
+    assert 25 == sum(line.findings for line in report.states if line.state == "CONFIRMED")
+    # What lies there is what was signed, byte by byte.
+    assert sha256(signed) in page.read_text(encoding="utf-8")
+
+
 @pytest.mark.timeout(1200)
 def test_the_demo_accounts_for_a_year_of_flights(tmp_path: Path) -> None:
     """The example of its help, with the figures as JSON."""
@@ -65,6 +83,8 @@ def test_the_demo_accounts_for_a_year_of_flights(tmp_path: Path) -> None:
         check(job, partitions=365, records=FLIGHTS)
         assert tmp_path / "reports" == Path(job["report"]).parent
     assert FLIGHTS == figures["jobs"]["flights-rows"]["records"]["produced"]
+    check_reconciled(figures["reconcile"])
+    assert tmp_path / "reports" == Path(figures["reconcile"]["report"]).parent
 
 
 @pytest.mark.timeout(300)
@@ -81,6 +101,7 @@ def test_whatever_goes_wrong_in_a_few_weeks_every_record_is_right(tmp_path: Path
         # The answer of one RunTask was lost, so that one launch had two tasks.
         check(job, partitions=20, records=flights, more_tasks=1)
     assert flights == figures["jobs"]["flights-rows"]["records"]["produced"]
+    check_reconciled(figures["reconcile"])
     deadly = sum(one["struck"] for one in given if one["fault"] in DEADLY)
     assert deadly == sum(job["kills"] for job in figures["jobs"].values())
 

@@ -11,6 +11,7 @@ import pytest
 from trueup.cli import main
 from trueup.cli.demo import _show_what_is_next
 from trueup.local import demo
+from trueup.local.demo_reports import make_folder
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +41,7 @@ def test_a_folder_that_cannot_be_made_is_told_before_anything_starts(
 
 
 def test_the_probe_leaves_nothing(tmp_path: Path) -> None:
-    demo._make_folder(tmp_path / "reports")
+    make_folder(tmp_path / "reports")
     assert [] == list((tmp_path / "reports").iterdir())
 
 
@@ -62,7 +63,7 @@ def test_a_report_that_cannot_be_kept_is_noted(monkeypatch: pytest.MonkeyPatch, 
 def test_only_reports_that_were_kept_are_named(
     capsys: pytest.CaptureFixture[str], report: str | None
 ) -> None:
-    _show_what_is_next({"next": ["trueup up"], "jobs": {"rows": {"report": report}}})
+    _show_what_is_next({"next": ["trueup up"], "jobs": {"rows": {"report": report}}, "reconcile": None})
     said = capsys.readouterr().out
     assert ("pages for a browser" in said) == bool(report)
     assert "None" not in said

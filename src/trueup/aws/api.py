@@ -59,15 +59,17 @@ class Reply:
 class SignedApi:
     """The API at an address. `keys` are access key id and secret of another caller than the environment's.
 
+    `region` is where it is; without it, it is the environment's.
+
     Raises UsageError where the address is none, or the environment names what AWS's files do not have.
     """
 
-    def __init__(self, address: str, keys: tuple[str, str] | None = None) -> None:
+    def __init__(self, address: str, keys: tuple[str, str] | None = None, region: str | None = None) -> None:
         self._address = _checked(address).rstrip("/")
         with _of_aws():
             session = botocore.session.get_session()
             self._credentials = Credentials(*keys) if keys else session.get_credentials()
-            self._region = session.get_config_variable("region") or "us-east-1"
+            self._region = region or session.get_config_variable("region") or "us-east-1"
         self._http = URLLib3Session(timeout=_SECONDS)
 
     def call(

@@ -1,4 +1,4 @@
-"""`trueup demo`: a year of real flights, killed on the way, and every record accounted for."""
+"""`trueup demo`: a year of real flights, killed on the way, every record counted, and damage repaired."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from trueup.cli.exits import DONE, FAILED
-from trueup.cli.output import Json, print_json, print_table, program, say
+from trueup.cli.output import Json, print_json, print_table, program, say, shown_person
 from trueup.cli.signals import leave_on_sigterm
 
 RECORDS = ("read", "used", "skipped", "rejected", "produced", "written", "unchanged", "refused", "replayed")
@@ -33,12 +33,14 @@ def command(
     faults: Annotated[
         bool, typer.Option("--faults", help="Let every kind of fault strike, not only the death of tasks.")
     ] = False,
-    reports: Annotated[Path, typer.Option(help="The folder for the reports of both runs.")] = REPORTS,
+    reports: Annotated[Path, typer.Option(help="The folder for the reports of the runs.")] = REPORTS,
 ) -> None:
     """Backfill a year of real flights twice, with tasks killed on the way, and account for every record.
 
-    Starts the local stack as `trueup up` does, has its machines do both jobs, and leaves nothing behind but
-    the reports of both runs. Ends by saying where these are, and how to go on.
+    Then 25 items of one table are damaged, found by a reconciliation, approved by a second person, repaired
+    and looked at again.
+    Starts the local stack as `trueup up` does, has its machines do all that, and leaves nothing behind but
+    the reports of the runs. Ends by saying where these are, and how to go on.
     """
     from trueup.local.demo import run_demo
     from trueup.local.demo_faults import DEATHS, EVERYTHING
@@ -51,6 +53,8 @@ def command(
         print_json(figures)
     else:
         _show(figures)
+        if figures["reconcile"] is not None:
+            _show_reconciled(figures["reconcile"])
         if faults:
             _show_faults(figures["faults"])
         _show_what_is_next(figures)
@@ -69,6 +73,20 @@ def _show(figures: dict[str, Any]) -> None:
         rows.append((label, *(str(job[name]) for job in jobs)))
     rows += [("table equals an independent count", *("yes" if job["tableEqual"] else "NO" for job in jobs))]
     print_table(["", *names], rows, right=names)
+
+
+def _show_reconciled(found: dict[str, Any]) -> None:
+    damaged, drift = found["damaged"], found["drift"]
+    rows = [("items damaged on purpose", str(sum(damaged.values())))]
+    rows += [(f"found {name}", str(number)) for name, number in drift.items()]
+    rows += [("repaired", str(found["repaired"])), ("right at a later look", str(found["verified"]))]
+    rows += [
+        ("verdict", str(found["verdict"])),
+        ("approved by", shown_person(found["approvedBy"] or "nobody")),
+    ]
+    rows += [("table as before the damage", "yes" if found["tableRestored"] else "NO")]
+    rows += [("seconds", str(found["seconds"]))]
+    print_table(["", "flights-reconcile"], rows, right=["flights-reconcile"])
 
 
 def _show_faults(told: dict[str, Any]) -> None:
@@ -96,7 +114,8 @@ def going_on() -> list[str]:
 
 def _show_what_is_next(figures: dict[str, Any]) -> None:
     up, *others = figures["next"]
-    if kept := [job["report"] for job in figures["jobs"].values() if job["report"]]:
+    runs = [*figures["jobs"].values(), *filter(None, [figures["reconcile"]])]
+    if kept := [run["report"] for run in runs if run["report"]]:
         print("The reports of the runs, pages for a browser:")
         print("\n".join(f"  {report}" for report in kept))
     print("Go on with a stack of your own, which stays until Ctrl-C:")

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from datetime import date
 from itertools import takewhile
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
-from trueup.errors import LocalStackError, TrueupError, UsageError
+from trueup.errors import LocalStackError, TrueupError
 from trueup.local.bill import bill_of
 from trueup.local.demo_faults import DEATHS
+from trueup.local.demo_reconcile import Reconciling, is_good
+from trueup.local.demo_reports import keep, make_folder
 from trueup.local.expected import check_rows, check_summary
 from trueup.local.faults import Fault, FaultPlan, Strike
 from trueup.local.flights import days
@@ -46,14 +47,17 @@ def run_demo(
 ) -> dict[str, Any]:
     """Start the stack, run both jobs, compare both tables, and give the figures as a JSON document.
 
+    Then items of the summary are damaged, found by a reconciliation, signed by a second person and repaired.
+
     The window begins with 2013 and ends before `end`. `faults` strike by the seed: any, where none is given.
     What the stack kept goes with it, but for the runs' reports: they are put into a folder, which is made
     where there is none. `report` of a job is its page there; None where it could not be kept, which is noted.
-    `status` is SUCCEEDED where every partition was accepted and both tables equal an independent aggregate.
+    `status` is SUCCEEDED where every partition was accepted, both tables equal an independent aggregate, and
+    exactly what was damaged was found and repaired.
     Raises LocalStackError where the stack does not come up, or a run reaches no end; UsageError where the
     folder cannot be made or written to.
     """
-    _make_folder(reports)
+    make_folder(reports)
     rng = random.Random(seed)
     plan = FaultPlan(seed=rng.randrange(2**32) if seed is None else seed, faults=tuple(faults))
 
@@ -65,9 +69,24 @@ def run_demo(
         found = put_days(up.client("s3"), FLIGHTS_BUCKET, days_before(end))
         note(f"{found} days of flights are in S3.")
         jobs = _Demo(up, note, reports, end, rng).run()
+        reconciled = _reconciled(up, note, reports, rng, jobs)
         given = up.faults.told()
-    good = all(job["status"] == RunStatus.SUCCEEDED and job["tableEqual"] for job in jobs.values())
-    return {"status": "SUCCEEDED" if good else "FAILED", "jobs": jobs, "faults": given}
+    status = "SUCCEEDED" if reconciled is not None and is_good(reconciled) else "FAILED"
+    return {"status": status, "jobs": jobs, "reconcile": reconciled, "faults": given}
+
+
+def _reconciled(
+    up: Stack, note: Note, reports: Path, rng: random.Random, jobs: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """The figures of the second half; None where the first one went wrong."""
+    if not all(map(_is_whole, jobs.values())):
+        note("Not all went well, so nothing is damaged and reconciled.")
+        return None
+    return Reconciling(up, note, reports, rng).run()
+
+
+def _is_whole(job: Mapping[str, Any]) -> bool:
+    return job["status"] == RunStatus.SUCCEEDED and bool(job["tableEqual"])
 
 
 def told(strike: Strike) -> str:
@@ -84,25 +103,6 @@ def _environment(faults: Sequence[Fault]) -> dict[str, str]:
     """Where faults wait for checkpoints, there is one after each batch."""
     waiting = any(getattr(one, "checkpoint", None) for one in faults)
     return {"TRUEUP_CHECKPOINT_SECONDS": "0"} if waiting else {}
-
-
-def _make_folder(folder: Path) -> None:
-    """Make it, write a file there and remove it: what cannot be kept is said before minutes pass."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"{folder} cannot be made: {error.strerror}.", remedy="Name a folder for the reports that can be."
-        ) from error
-    try:
-        with NamedTemporaryFile(dir=folder) as probe:
-            probe.write(b"probe")
-            probe.flush()
-    except OSError as error:
-        raise UsageError(
-            f"Nothing can be written to {folder}: {error.strerror}.",
-            remedy="Name a folder for the reports that can be written to.",
-        ) from error
 
 
 def days_before(end: str) -> Iterator[tuple[date, bytes]]:
@@ -198,22 +198,13 @@ class _Demo:
         }
 
     def _keep_report(self, run_id: str) -> str | None:
-        """Put a run's report where it outlives the stack, its JSON beside its page; the page's path.
-
-        None where it cannot be kept (any more), which is noted: the figures are not lost with it.
-        """
+        """Put a run's report where it outlives the stack, its JSON beside its page; the page's path."""
         reports = Reports(self.up.ledger, self.up.artifacts)
         report, page = reports.of(run_id), reports.page_of(run_id)
         assert report is not None, "the run has ended"
         assert page is not None, "and so has a page"
-        file = self.reports.resolve() / f"{run_id}.html"
-        try:
-            file.write_text(page, encoding="utf-8")
-            file.with_suffix(".json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
-        except OSError as error:
-            self.note(f"{run_id}: its report could not be kept in {file.parent}: {error.strerror}")
-            return None
-        return str(file)
+        document = report.model_dump_json(indent=1).encode()
+        return keep(self.reports, run_id, page, document, self.note)
 
     def _tasks(self, job: str) -> int:
         """How many tasks ECS started for the job. It has known each for less than an hour."""
