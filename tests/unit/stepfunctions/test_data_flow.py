@@ -25,7 +25,7 @@ def test_input_path_parameters_result_path_and_output_path_apply_in_this_order()
         InputPath="$.in", Parameters={"got.$": "$.n"}, ResultPath="$.result", OutputPath="$['result','in']"
     )
     # ResultPath places into the raw input, not into what InputPath selected.
-    assert execute(machine(("A", state)), {"in": {"n": 4}}).output == [{"result": {"got": 4}, "in": {"n": 4}}]
+    assert execute(machine(("A", state)), {"in": {"n": 4}}).output == {"result": {"got": 4}, "in": {"n": 4}}
 
 
 def test_paths_of_null_are_empty_objects_and_a_result_path_of_null_drops_the_result() -> None:

@@ -31,6 +31,9 @@ def scope(data: object = DATA) -> Scope:
         ([2], "$.a[?(@.b > 1)].b"),
         (["x"], "$.a[?(@.c == 'x' && !(@.b == 2))].c"),
         ([{"b": 1}, {"b": 2}], "$.a[*]['b','missing']"),
+        # Several names at the end of a definite path are one object (Jayway, whose paths these are).
+        ({"b": 1, "c": "x"}, "$.a[0]['b','c']"),
+        ([{"b": 1, "c": "x"}], "$['a','n'][0:1]"),
         (["x"], "$.a[?(@.c in ['x', 'z'])].c"),
         (["y"], "$.a[?(@.b nin [1])].c"),
         ([1, 2], "$.a[?(@.c size 1)].b"),

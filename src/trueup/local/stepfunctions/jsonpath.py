@@ -60,6 +60,14 @@ class Union:
 
     parts: tuple[Key | Index, ...]
 
+    def each(self, node: Json) -> Iterator[Json]:
+        """What the parts select, one by one: within a path no object is made of them."""
+        for part in self.parts:
+            yield from part.nodes(node)
+
+    def __str__(self) -> str:
+        return "".join(str(part) for part in self.parts).replace("][", ",")
+
     def nodes(self, node: Json) -> Iterator[Json]:
         """Whichever of the parts are there; several names together select an object."""
         if isinstance(self.parts[0], Key):
@@ -147,7 +155,9 @@ class Query:
 
     def __post_init__(self) -> None:
         """Look at the steps once: paths are evaluated often."""
-        definite = all(isinstance(step, Key | Index) for step in self.steps)
+        # Several names at the end select one object of them (Jayway: multiPropertyMergeCase).
+        named = self.steps[:-1] if self.steps and _merges(self.steps[-1]) else self.steps
+        definite = all(isinstance(step, Key | Index) for step in named)
         object.__setattr__(self, "definite", definite)
 
     def keys(self) -> tuple[str | int, ...] | None:
@@ -168,9 +178,10 @@ class Query:
 
     def _all(self, node: Json) -> list[Json]:
         nodes = [node]
-        for step in self.steps:
-            nodes = [found for each in nodes for found in step.nodes(each)]
-        return nodes
+        for step in self.steps[:-1]:
+            select = step.each if isinstance(step, Union) else step.nodes
+            nodes = [found for one in nodes for found in select(one)]
+        return [found for one in nodes for step in self.steps[-1:] for found in step.nodes(one)]
 
     def _definite(self, node: Json) -> Json:
         for depth, step in enumerate(self.steps):
@@ -179,9 +190,10 @@ class Query:
                     raise self._missing(depth, node)
                 node = node[step.name]
             else:
-                node = next(step.nodes(node), _NOTHING)
-                if node is _NOTHING:
-                    raise self._out_of_bounds(depth)
+                found = next(step.nodes(node), _NOTHING)
+                if found is _NOTHING:
+                    raise self._missing(depth, node) if _merges(step) else self._out_of_bounds(depth)
+                node = found
         return node
 
     def _out_of_bounds(self, depth: int) -> Missing:
@@ -198,6 +210,10 @@ class Query:
 
 
 _NOTHING = object()
+
+
+def _merges(step: Step) -> bool:
+    return isinstance(step, Union) and isinstance(step.parts[0], Key)
 
 
 def parse(text: str) -> Query:
