@@ -11,13 +11,16 @@ from datetime import datetime
 from trueup.artifacts import Artifacts, plan_key
 from trueup.clock import Clock
 from trueup.errors import ArtifactExists, RequestError
+from trueup.history import earlier_of
 from trueup.ledger import Ledger
 from trueup.ledger.table import Key
 from trueup.metrics import UNMEASURED, Metrics
 from trueup.model.base import sha256
+from trueup.model.history import EarlierRun
 from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Run
 from trueup.model.plan import CodeIdentity, Dispatch, Partition, Plan
+from trueup.model.reconcile_job import Reconciliation
 from trueup.model.request import Request
 from trueup.model.states import RUN_ENDS, UNFINISHED, WRITING_PHASES, Phase
 from trueup.model.verification import VerifiedBy
@@ -184,11 +187,17 @@ class Starter:
             read_code=code.read,
             write_code=code.write,
             created_at=run.created_at,
+            earlier=self._earlier(run, job),
         )
         plan = self._stored(plan, data)
         self._artifacts.put_estimate(run.run_id, forecast(plan, parts))
         self._ledger.runs.pin(run, plan_key(run.run_id), plan.sha256(), plan.partition_count)
         return plan
+
+    def _earlier(self, run: Run, job: AnyJob) -> tuple[EarlierRun, ...]:
+        if run.undoes or not isinstance(job, Reconciliation):
+            return ()
+        return tuple(earlier_of(self._ledger, self._artifacts, run, job))
 
     def _stored(self, plan: Plan, data: bytes) -> Plan:
         """The plan as it is stored: an earlier call that died before it pinned its own stands."""

@@ -64,6 +64,7 @@ def test_the_keys_on_the_page_are_those_in_the_code() -> None:
         keys.row("<run>"),
         keys.partition("<run>", Phase.APPLY, "<partition>"),
         keys.lock("<target>"),
+        keys.history("<job>", "<scope>"),
         keys.request("<requestId>"),
         keys.schedule("<schedule>", "<scheduled time>"),
         keys.unsettled("<run>"),

@@ -76,6 +76,7 @@ def _show(found: dict[str, Any]) -> None:
     print_table(list(_CLASSES), [tuple(f"{found['counts'][name]:,}" for name in _CLASSES)], right=_CLASSES)
     for line in found["states"]:
         print(f"{line['state']} {line['kind']} {line['findings']:,}")
+    _show_ages(found["ages"])
     for line in found["fields"]:
         print(f"{line['name']}: {line['reason']}, {line['findings']:,}")
     for side, one in found["coverage"].items():
@@ -99,3 +100,12 @@ def _show_repair(found: dict[str, Any]) -> None:
     print(f"gate {found['gate']} approved by {approved}, about {found['subjectSha256']}")
     for line in [*found["outcomes"], *found["verified"]]:
         print(f"{line['outcome']} {line['action']} {line['items']:,}")
+
+
+def _show_ages(ages: dict[str, Any]) -> None:
+    if not ages["lines"]:
+        return
+    told = ", ".join(f"{line['findings']:,} {line['age']}" for line in ages["lines"])
+    print(f"of what is confirmed: {told}; the oldest since {shown_time(ages['oldest'])}")
+    for why in ages["unread"]:
+        print(f"called new, since what was found there before cannot be read: {why}")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from trueup.clock import Clock, SystemClock
 from trueup.ledger.audit import Audit
 from trueup.ledger.gates import Gates
+from trueup.ledger.history import History
 from trueup.ledger.locks import Locks
 from trueup.ledger.partitions import Owner, Partitions, Taken
 from trueup.ledger.rates import Rates
@@ -38,4 +39,5 @@ class Ledger:
         self.verdicts = Verdicts(table, clock, self.audit)
         self.gates = Gates(table, clock, self.audit)
         self.locks = Locks(table)
+        self.history = History(table)
         self.rates = Rates(table)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from trueup.model.base import Count, Instant, Sha256, Value
+from trueup.model.history import EarlierRun
 from trueup.model.plan import CodeIdentity
 from trueup.model.reconcile import Side
 from trueup.model.states import Phase
@@ -53,6 +54,29 @@ class ObjectLine(Value):
     lines: Count
 
 
+AGE_NAMES = ("new", "under 1 day", "1 to 7 days", "7 to 30 days", "30 to 90 days", "90 days and more")
+
+
+class AgeLine(Value):
+    """So many confirmed findings are that old."""
+
+    age: str
+    findings: Count
+
+
+class Ages(Value):
+    """Since when confirmed findings have been there: as told by the reports of earlier runs.
+
+    `oldest`: since when the oldest has been there. `unread` says of which partitions the earlier findings
+    could not be read: theirs are called new.
+    """
+
+    oldest: Instant | None = None
+    lines: list[AgeLine] = Field(default_factory=list)
+    earlier: list[EarlierRun] = Field(default_factory=list)
+    unread: list[str] = Field(default_factory=list)
+
+
 class ReconcileReport(Value):
     """What a reconciliation found.
 
@@ -84,6 +108,7 @@ class ReconcileReport(Value):
     coverage: dict[Side, Coverage]
     counts: dict[str, Count]
     states: list[StateLine]
+    ages: Ages = Field(default_factory=Ages)
     findings_read: Count
     fields: list[FieldLine]
     findings: list[dict[str, Any]] = Field(default_factory=list)

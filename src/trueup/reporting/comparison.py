@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from trueup.artifacts import Artifacts, comparison_key
@@ -14,6 +15,7 @@ from trueup.artifacts.store import place
 from trueup.compare import Counts, Judgement, State, Verdict, judge
 from trueup.compare.findings import DRIFT
 from trueup.errors import ArtifactError, ArtifactExists, ArtifactMissing
+from trueup.history import leave
 from trueup.ledger import Ledger
 from trueup.model.base import canonical, sha256
 from trueup.model.compared import Compared
@@ -21,7 +23,16 @@ from trueup.model.ledger import PartitionItem, Run
 from trueup.model.plan import Plan
 from trueup.model.reconcile import Side, Source
 from trueup.model.reconcile_job import Reconciliation
-from trueup.model.reconcile_report import Coverage, FieldLine, ObjectLine, ReconcileReport, StateLine
+from trueup.model.reconcile_report import (
+    AGE_NAMES,
+    AgeLine,
+    Ages,
+    Coverage,
+    FieldLine,
+    ObjectLine,
+    ReconcileReport,
+    StateLine,
+)
 from trueup.model.repair import gate_of
 from trueup.model.states import RUN_ENDS, PartitionStatus, Phase
 from trueup.reporting.repairs import Repairs
@@ -52,9 +63,16 @@ class Comparisons:
         if run.status not in RUN_ENDS and not self._is_through(run):
             return None
         report = self._made(run)
+        if run.is_planned:  # before it is stored: who finds it stored does nothing more
+            self._leave(run, report)
         with suppress(ArtifactExists):
             self._artifacts.store.put_once(comparison_key(run.run_id, "json"), canonical(report.document()))
         return self._stored(run)
+
+    def _leave(self, run: Run, report: ReconcileReport) -> None:
+        job = self._artifacts.plan_of(run).job
+        if isinstance(job, Reconciliation):
+            leave(self._ledger, run, job, report)
 
     def verdict(self, run: Run) -> str | None:
         """What a reconciliation that is through comes to, in a line; None for any other run."""
@@ -159,6 +177,9 @@ class _Gathered:
 
     counts: Counts = field(default_factory=Counts)
     states: Counter[str] = field(default_factory=Counter)
+    ages: Counter[str] = field(default_factory=Counter)
+    oldest: list[datetime] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
     objects: list[ObjectLine] = field(default_factory=list)
     covered: dict[Side, Counter[str]] = field(default_factory=lambda: {side: Counter() for side in Side})
     ended: dict[Phase, Counter[PartitionStatus]] = field(
@@ -187,6 +208,11 @@ class _Gathered:
             return
         self.finished.append(compared.finished_at)
         self.states.update(compared.states)
+        self.ages.update(compared.ages)
+        if compared.oldest is not None:
+            self.oldest.append(compared.oldest)
+        if compared.unread:
+            self.unread.append(f"{item.partition_id}: {compared.unread}")
         self.objects += [
             ObjectLine(
                 partition_id=item.partition_id,
@@ -255,10 +281,20 @@ def _report(
                 (name.partition(" "), n) for name, n in gathered.states.items()
             )
         ],
+        ages=_ages(plan, gathered),
         findings_read=len(findings),
         fields=_fields(findings),
         findings=list(findings[:FINDINGS_SHOWN]),
         objects=gathered.objects,
+    )
+
+
+def _ages(plan: Plan | None, gathered: _Gathered) -> Ages:
+    return Ages(
+        oldest=min(gathered.oldest, default=None),
+        lines=[AgeLine(age=name, findings=gathered.ages[name]) for name in AGE_NAMES if gathered.ages[name]],
+        earlier=list(plan.earlier) if plan else [],
+        unread=list(_first(gathered.unread)),
     )
 
 

@@ -9,21 +9,24 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
 from trueup.artifacts.store import place as place_of
-from trueup.compare import Finding, State, look_again
+from trueup.compare import Finding, Layout, State, as_compared, look_again
 from trueup.compare.findings import DRIFT
 from trueup.errors import ArtifactError, ArtifactMissing
 from trueup.model.base import sha256
 from trueup.model.compared import Compared
 from trueup.model.plan import Partition
 from trueup.model.states import Phase
+from trueup.worker.ages import Ages, Earlier, age_of
 from trueup.worker.batches import Figures, Worked, WorkedBatch
-from trueup.worker.comparing import Comparison
+from trueup.worker.comparing import Comparison, span_of
 from trueup.worker.findings import lines_of
 from trueup.worker.stopping import Later, Stop
 
@@ -36,7 +39,8 @@ MOVING = "keeps changing"
 class Look:
     """How far the looks got: `at` candidates of look number `number`, `moving` of them to be looked at again.
 
-    `since` is when the look before this one ended.
+    `since` is when the look before this one ended. `ages` says how many confirmed findings are how old,
+    `oldest` since when the oldest has been there, `unread` why earlier findings could not be read.
     """
 
     since: datetime
@@ -44,6 +48,9 @@ class Look:
     at: int = 0
     moving: int = 0
     states: dict[str, int] = field(default_factory=dict)
+    ages: dict[str, int] = field(default_factory=dict)
+    oldest: str | None = None
+    unread: str = ""
     over: bool = False
 
     @classmethod
@@ -60,6 +67,9 @@ class Look:
             "at": self.at,
             "moving": self.moving,
             "states": self.states,
+            "ages": self.ages,
+            "oldest": self.oldest,
+            "unread": self.unread,
             "over": self.over,
         }
         return f"v1:{json.dumps(document, separators=(',', ':'))}"
@@ -82,14 +92,29 @@ class Confirmation(Comparison):
             return
         self._must_be_due(look)
         candidates = islice(self._candidates(part, before, look), look.at, None)
-        while chunk := list(islice(candidates, AT_ONCE)):
-            look, batch = self._looked(look, chunk)
-            yield batch
+        with closing(self._ages_of(part, look.unread)) as self.ages:
+            while chunk := list(islice(candidates, AT_ONCE)):
+                look, batch = self._looked(look, chunk)
+                yield batch
         if look.moving:
             look = replace(look, since=self.tools.clock.now(), number=look.number + 1, at=0, moving=0)
             yield WorkedBatch(look.cursor(), Worked(Figures()))
             raise self._later(look)
         yield WorkedBatch(replace(look, over=True).cursor(), Worked(Figures()))
+
+    def _ages_of(self, part: Partition, unread: str) -> Ages:
+        return Ages(self._earlier, self._layout, span_of(part), self._plan.created_at, self._watch, unread)
+
+    @cached_property
+    def _layout(self) -> Layout:
+        """The columns of the key, as it is compared."""
+        sides = self.sides
+        compared, _ = as_compared(self.job, sides.truth, sides.target, sides.fold)
+        return Layout(compared.layout.key[: len(self.job.key)])
+
+    @cached_property
+    def _earlier(self) -> list[Earlier]:
+        return [Earlier(self.tools.artifacts, one, self._layout) for one in self._plan.earlier]
 
     def _must_be_due(self, look: Look) -> None:
         if (self.tools.clock.now() - look.since).total_seconds() < self.job.lag:
@@ -113,10 +138,22 @@ class Confirmation(Comparison):
             moving=0 if is_last else look.moving + len(moving),
             states=dict(states),
         )
-        lines = [one.document(self.shown) | {"look": look.number} for one in final]
+        after, lines = self._dated(after, final)
         if not is_last:
             lines += [one.document(self.shown) | {"look": look.number, "again": True} for one in moving]
         return after, WorkedBatch(after.cursor(), Worked(_figures(final), _reasons(final), lines))
+
+    def _dated(self, look: Look, final: list[Finding]) -> tuple[Look, list[dict[str, Any]]]:
+        """The lines of findings that no look follows, confirmed ones with since when they have been there."""
+        lines, ages, oldest = [], Counter(look.ages), look.oldest
+        for one in final:
+            line = one.document(self.shown) | {"look": look.number}
+            if one.state is State.CONFIRMED:
+                first = line["firstSeen"] = self.ages.first_seen(one)
+                ages[age_of(first, self._plan.created_at)] += 1
+                oldest = min(oldest or first, first)
+            lines.append(line)
+        return replace(look, ages=dict(ages), oldest=oldest, unread=self.ages.unread), lines
 
     def _candidates(self, part: Partition, before: Compared, look: Look) -> Iterator[Any]:
         """The candidates of a look: what the phase before left, or what the look before did."""
@@ -176,6 +213,9 @@ class Confirmation(Comparison):
             finished_at=now,
             states=look.states,
             scans=look.number,
+            ages=look.ages,
+            oldest=datetime.fromisoformat(look.oldest) if look.oldest else None,
+            unread=look.unread,
         )
 
 

@@ -210,6 +210,11 @@ def _end_gate(scene: Scene) -> Call:
     return lambda ledger: ledger.gates.end(gate, GateStatus.EXPIRED, who="trueup:gate", why="late")
 
 
+def _note(scene: Scene) -> Call:
+    at = scene.run.created_at
+    return lambda ledger: ledger.history.note(scene.run.target, "scope", scene.run_id, at, whole=True)
+
+
 # Every call of a ledger that writes, once at least.
 WRITES: dict[str, list[Prepare]] = {
     "runs.create": [_create],
@@ -240,6 +245,7 @@ WRITES: dict[str, list[Prepare]] = {
     "gates.end": [_end_gate],
     "locks.take": [_lock],
     "locks.leave": [_leave],
+    "history.note": [_note],
 }
 # These draw from a supply, so an answer that was lost costs a number or some room: never less than that.
 DRAWS = {"runs.next_launch", "runs.next_dispatch", "rates.reserve"}
@@ -264,6 +270,7 @@ READS = {
     "gates.waiting",
     "gates.check_passed",
     "locks.get",
+    "history.of",
     "audit.of",
     "audit.after",
     "audit.entry",
@@ -293,6 +300,7 @@ def state_of(scene: Scene) -> dict[str, Any]:
         "gates": list(ledger.gates.of(run_id)),
         "waits": run_id in {gate.run_id for gate in ledger.gates.waiting()},
         "lock": ledger.locks.get(scene.run.target),
+        "history": ledger.history.of(scene.run.target, "scope"),
         "audit": list(ledger.audit.of(run_id)),
     }
     plain: dict[str, Any] = _anonymous(scene, found)
@@ -384,6 +392,9 @@ class LostAnswerSuite:
 
     def test_no_lost_answer_changes_what_leaving_a_lock_does(self, table: Table) -> None:
         self._survives(table, "locks.leave")
+
+    def test_no_lost_answer_changes_what_noting_a_reconciliation_does(self, table: Table) -> None:
+        self._survives(table, "history.note")
 
     def _survives(self, table: Table, name: str) -> None:
         for prepare in WRITES[name]:
