@@ -7,16 +7,17 @@ import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from trueup.artifacts import Artifacts, plan_key
 from trueup.clock import Clock
 from trueup.errors import ArtifactExists, RequestError
 from trueup.history import earlier_of
+from trueup.knowing import Knowing
 from trueup.ledger import Ledger
 from trueup.ledger.table import Key
 from trueup.metrics import UNMEASURED, Metrics
 from trueup.model.base import sha256
-from trueup.model.history import EarlierRun
 from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Run
 from trueup.model.plan import CodeIdentity, Dispatch, Partition, Plan
@@ -187,17 +188,19 @@ class Starter:
             read_code=code.read,
             write_code=code.write,
             created_at=run.created_at,
-            earlier=self._earlier(run, job),
+            **self._recalled(run, job),
         )
         plan = self._stored(plan, data)
         self._artifacts.put_estimate(run.run_id, forecast(plan, parts))
         self._ledger.runs.pin(run, plan_key(run.run_id), plan.sha256(), plan.partition_count)
         return plan
 
-    def _earlier(self, run: Run, job: AnyJob) -> tuple[EarlierRun, ...]:
+    def _recalled(self, run: Run, job: AnyJob) -> dict[str, Any]:
+        """What a reconciliation takes over from those before it."""
         if run.undoes or not isinstance(job, Reconciliation):
-            return ()
-        return tuple(earlier_of(self._ledger, self._artifacts, run, job))
+            return {}
+        known = Knowing(self._ledger, self._artifacts, self._clock).pin(run, job)
+        return {"earlier": tuple(earlier_of(self._ledger, self._artifacts, run, job)), "known": known}
 
     def _stored(self, plan: Plan, data: bytes) -> Plan:
         """The plan as it is stored: an earlier call that died before it pinned its own stands."""

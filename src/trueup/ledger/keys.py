@@ -81,6 +81,11 @@ def history(job: str, scope: str) -> Key:
     return f"HISTORY#{job}", f"SCOPE#{scope}"
 
 
+def known(job: str, known_id: str) -> Key:
+    """A person's word that differences of a job are known."""
+    return f"KNOWN#{job}", f"ID#{known_id}"
+
+
 def request(request_id: str) -> Key:
     """The run that a request started. The id alone decides, so there is no time in it."""
     return f"REQUEST#{request_id}", "AT#"

@@ -120,7 +120,8 @@ class ObjectRef(Value):
 class Plan(Value):
     """The immutable list of partitions of a run, with parameters and code identity. One per run.
 
-    Of a reconciliation `earlier` are the runs that its findings get their ages from.
+    Of a reconciliation `earlier` are the runs that its findings get their ages from, and `known` is what was
+    signed as known when it was planned.
     """
 
     schema_version: Literal[1] = 1
@@ -136,6 +137,7 @@ class Plan(Value):
     total_weight: Weight
     created_at: Instant
     earlier: tuple[EarlierRun, ...] = ()
+    known: ObjectRef | None = None
 
     def bytes(self) -> bytes:
         """What is stored and hashed."""

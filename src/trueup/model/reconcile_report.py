@@ -8,6 +8,7 @@ from pydantic import Field
 
 from trueup.model.base import Count, Instant, Sha256, Value
 from trueup.model.history import EarlierRun
+from trueup.model.known import KnownLine
 from trueup.model.plan import CodeIdentity
 from trueup.model.reconcile import Side
 from trueup.model.states import Phase
@@ -31,7 +32,7 @@ class Coverage(Value):
 class StateLine(Value):
     """So many candidates of a kind came to a state."""
 
-    state: Literal["CONFIRMED", "RESOLVED", "MOVING"]
+    state: Literal["CONFIRMED", "KNOWN", "RESOLVED", "MOVING"]
     kind: str
     findings: Count
 
@@ -80,8 +81,9 @@ class Ages(Value):
 class ReconcileReport(Value):
     """What a reconciliation found.
 
-    CLEAN: everything was compared, and nothing differs. DRIFT: everything was compared, and what differs was
-    still so at a second look. INCOMPLETE: something could not be compared. ERROR: a side could not be read.
+    CLEAN: everything was compared, and nothing differs but what is known. DRIFT: everything was compared, and
+    what differs was still so at a second look. INCOMPLETE: something could not be compared. ERROR: a side
+    could not be read. `known` are the words by which differences are known, which are apart from all others.
     `counts` are exact, of all keys that were compared. `findings` are the first ones; all are in `objects`.
     """
 
@@ -109,6 +111,7 @@ class ReconcileReport(Value):
     counts: dict[str, Count]
     states: list[StateLine]
     ages: Ages = Field(default_factory=Ages)
+    known: list[KnownLine] = Field(default_factory=list)
     findings_read: Count
     fields: list[FieldLine]
     findings: list[dict[str, Any]] = Field(default_factory=list)

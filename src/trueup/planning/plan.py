@@ -28,6 +28,7 @@ def make_plan(
     created_at: datetime,
     key: str | None = None,
     earlier: tuple[EarlierRun, ...] = (),
+    known: ObjectRef | None = None,
 ) -> tuple[Plan, bytes]:
     """The plan of a run, and the JSON Lines of its partitions in plan order, which it names by their hash.
 
@@ -54,6 +55,7 @@ def make_plan(
         total_weight=round(sum(partition.weight for partition in ordered), 3),
         created_at=created_at,
         earlier=earlier,
+        known=known,
     )
     return plan, data
 

@@ -1,4 +1,4 @@
-"""Of the page of a reconciliation: since when its findings have been there."""
+"""Of the page of a reconciliation: since when its findings have been there, and which are known."""
 
 from __future__ import annotations
 
@@ -7,6 +7,20 @@ from html import escape
 
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.reporting.markup import instant, table
+
+
+def known_section(report: ReconcileReport) -> Iterator[str]:
+    """The section about what was signed as known; nothing where nothing was."""
+    if not report.known:
+        return
+    yield "<h2>Known differences</h2>"
+    yield "<p>They were signed, are counted apart, are no drift while they last, and are never repaired.</p>"
+    rows = [
+        [line.who, line.why, instant(line.until), line.signed, line.findings, line.run_id]
+        for line in report.known
+    ]
+    columns = ["By", "Why", "Until", "Signed", "Still so", "About the report of"]
+    yield table("What was signed as known when this run was planned", columns, rows)
 
 
 def ages_section(report: ReconcileReport) -> Iterator[str]:

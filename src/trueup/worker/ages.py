@@ -19,7 +19,7 @@ from trueup.model.states import Phase
 from trueup.worker.comparing import span_of
 
 _ENDS = dict(zip(AGE_NAMES[1:], (*map(timedelta, (1, 7, 30, 90)), timedelta.max), strict=True))
-_LASTING = ("CONFIRMED",)
+_LASTING = ("CONFIRMED", "KNOWN")
 
 Same = tuple[str, tuple[str, ...]]
 """What makes two findings of one key the same: the class, and the columns that differ."""

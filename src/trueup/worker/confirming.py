@@ -17,17 +17,19 @@ from itertools import islice
 from typing import Any
 
 from trueup.artifacts.store import place as place_of
-from trueup.compare import Finding, Layout, State, as_compared, look_again
+from trueup.compare import Finding, Key, Layout, State, as_compared, look_again
 from trueup.compare.findings import DRIFT
 from trueup.errors import ArtifactError, ArtifactMissing
 from trueup.model.base import sha256
 from trueup.model.compared import Compared
+from trueup.model.known import Known
 from trueup.model.plan import Partition
 from trueup.model.states import Phase
 from trueup.worker.ages import Ages, Earlier, age_of
 from trueup.worker.batches import Figures, Worked, WorkedBatch
 from trueup.worker.comparing import Comparison, span_of
 from trueup.worker.findings import lines_of
+from trueup.worker.known import Signed
 from trueup.worker.stopping import Later, Stop
 
 AT_ONCE = 2_000
@@ -39,8 +41,9 @@ MOVING = "keeps changing"
 class Look:
     """How far the looks got: `at` candidates of look number `number`, `moving` of them to be looked at again.
 
-    `since` is when the look before this one ended. `ages` says how many confirmed findings are how old,
-    `oldest` since when the oldest has been there, `unread` why earlier findings could not be read.
+    `since` is when the look before this one ended. `ages` says how many confirmed findings are how old, and
+    `oldest` since when the oldest has been there; `known` how many differences are known by whose word, and
+    `unread` why earlier findings could not be read.
     """
 
     since: datetime
@@ -50,6 +53,7 @@ class Look:
     states: dict[str, int] = field(default_factory=dict)
     ages: dict[str, int] = field(default_factory=dict)
     oldest: str | None = None
+    known: dict[str, int] = field(default_factory=dict)
     unread: str = ""
     over: bool = False
 
@@ -69,6 +73,7 @@ class Look:
             "states": self.states,
             "ages": self.ages,
             "oldest": self.oldest,
+            "known": self.known,
             "unread": self.unread,
             "over": self.over,
         }
@@ -127,7 +132,10 @@ class Confirmation(Comparison):
     def _looked(self, look: Look, chunk: list[Any]) -> tuple[Look, WorkedBatch]:
         sides = self.sides
         as_of = sides.as_of(self.tools.clock.now()) if self.job.version else None
-        found = list(look_again(self.job, sides.truth, sides.target, chunk, as_of, sides.fold))
+        looked = list(look_again(self.job, sides.truth, sides.target, chunk, as_of, sides.fold))
+        now = self.tools.clock.now()
+        words = {one.key: word for one in looked if (word := self._signed.word(one, now))}
+        found = [one.settled(State.KNOWN) if one.key in words else one for one in looked]
         is_last = look.number >= self.job.looks
         moving = [one for one in found if one.state is State.MOVING]
         final = found if is_last else [one for one in found if one.state is not State.MOVING]
@@ -138,22 +146,35 @@ class Confirmation(Comparison):
             moving=0 if is_last else look.moving + len(moving),
             states=dict(states),
         )
-        after, lines = self._dated(after, final)
+        after, lines = self._told(after, final, words)
         if not is_last:
             lines += [one.document(self.shown) | {"look": look.number, "again": True} for one in moving]
         return after, WorkedBatch(after.cursor(), Worked(_figures(final), _reasons(final), lines))
 
-    def _dated(self, look: Look, final: list[Finding]) -> tuple[Look, list[dict[str, Any]]]:
-        """The lines of findings that no look follows, confirmed ones with since when they have been there."""
+    @cached_property
+    def _signed(self) -> Signed:
+        return Signed.read(self.tools.artifacts, self._plan.known)
+
+    def _told(
+        self, look: Look, final: list[Finding], words: Mapping[Key | None, Known]
+    ) -> tuple[Look, list[dict[str, Any]]]:
+        """The lines of findings that no look follows: real ones since when they are there, and who knows."""
         lines, ages, oldest = [], Counter(look.ages), look.oldest
+        known = Counter(look.known)
         for one in final:
             line = one.document(self.shown) | {"look": look.number}
-            if one.state is State.CONFIRMED:
+            if one.state in (State.CONFIRMED, State.KNOWN):
                 first = line["firstSeen"] = self.ages.first_seen(one)
+            if one.state is State.CONFIRMED:
                 ages[age_of(first, self._plan.created_at)] += 1
                 oldest = min(oldest or first, first)
+            if one.state is State.KNOWN:
+                word = words[one.key]
+                line["known"] = {"id": word.known_id, "who": word.who, "until": word.document()["until"]}
+                known[word.known_id] += 1
             lines.append(line)
-        return replace(look, ages=dict(ages), oldest=oldest, unread=self.ages.unread), lines
+        unread = self.ages.unread
+        return replace(look, ages=dict(ages), oldest=oldest, known=dict(known), unread=unread), lines
 
     def _candidates(self, part: Partition, before: Compared, look: Look) -> Iterator[Any]:
         """The candidates of a look: what the phase before left, or what the look before did."""
@@ -213,6 +234,7 @@ class Confirmation(Comparison):
             finished_at=now,
             states=look.states,
             scans=look.number,
+            known=look.known,
             ages=look.ages,
             oldest=datetime.fromisoformat(look.oldest) if look.oldest else None,
             unread=look.unread,

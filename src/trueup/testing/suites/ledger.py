@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trueup.testing.suites.gates import GateSuite
-from trueup.testing.suites.history import HistorySuite
+from trueup.testing.suites.history import HistorySuite, KnownSuite
 from trueup.testing.suites.locks import LockSuite, RateSuite
 from trueup.testing.suites.lost_answers import LostAnswerSuite
 from trueup.testing.suites.partitions import PartitionSuite
@@ -24,6 +24,7 @@ class LedgerSuite(
     LockSuite,
     RateSuite,
     HistorySuite,
+    KnownSuite,
     LostAnswerSuite,
 ):
     """How a ledger behaves over a table; needs the fixture `table`."""
