@@ -147,7 +147,7 @@ class OwnRequest(GateRefused):
 
 
 class OtherSubject(GateRefused):
-    """The hash is of something else than what waits at the gate."""
+    """The hash is of something else than what is asked about."""
 
 
 class OtherRun(GateRefused):
@@ -167,7 +167,7 @@ class NotApproved(GateRefused):
 
 
 class NotOnTrail(GateRefused):
-    """The gate says that it was approved, and the audit trail does not: it was tampered with."""
+    """The ledger tells of a person's word, and the audit trail does not: it was tampered with."""
 
 
 class StoreUnavailable(TrueupError):

@@ -7,10 +7,13 @@ import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from trueup.artifacts import Artifacts, plan_key
 from trueup.clock import Clock
 from trueup.errors import ArtifactExists, RequestError
+from trueup.history import earlier_of
+from trueup.knowing import Knowing
 from trueup.ledger import Ledger
 from trueup.ledger.table import Key
 from trueup.metrics import UNMEASURED, Metrics
@@ -18,6 +21,7 @@ from trueup.model.base import sha256
 from trueup.model.jobs import AnyJob
 from trueup.model.ledger import Run
 from trueup.model.plan import CodeIdentity, Dispatch, Partition, Plan
+from trueup.model.reconcile_job import Reconciliation
 from trueup.model.request import Request
 from trueup.model.states import RUN_ENDS, UNFINISHED, WRITING_PHASES, Phase
 from trueup.model.verification import VerifiedBy
@@ -184,11 +188,19 @@ class Starter:
             read_code=code.read,
             write_code=code.write,
             created_at=run.created_at,
+            **self._recalled(run, job),
         )
         plan = self._stored(plan, data)
         self._artifacts.put_estimate(run.run_id, forecast(plan, parts))
         self._ledger.runs.pin(run, plan_key(run.run_id), plan.sha256(), plan.partition_count)
         return plan
+
+    def _recalled(self, run: Run, job: AnyJob) -> dict[str, Any]:
+        """What a reconciliation takes over from those before it."""
+        if run.undoes or not isinstance(job, Reconciliation):
+            return {}
+        known = Knowing(self._ledger, self._artifacts, self._clock).pin(run, job)
+        return {"earlier": tuple(earlier_of(self._ledger, self._artifacts, run, job)), "known": known}
 
     def _stored(self, plan: Plan, data: bytes) -> Plan:
         """The plan as it is stored: an earlier call that died before it pinned its own stands."""

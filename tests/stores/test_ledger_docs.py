@@ -49,7 +49,7 @@ def test_the_clauses_on_the_page_are_those_in_the_code() -> None:
 
 def test_every_call_that_writes_is_on_the_page() -> None:
     page = {name for row in rows("The conditional writes") for name in named(row[0])}
-    assert set(WRITES) | DRAWS | {"gates.check_passed"} == page
+    assert set(WRITES) | DRAWS | {"gates.check_passed", "known.check"} == page
 
 
 def test_the_keys_on_the_page_are_those_in_the_code() -> None:
@@ -64,6 +64,8 @@ def test_the_keys_on_the_page_are_those_in_the_code() -> None:
         keys.row("<run>"),
         keys.partition("<run>", Phase.APPLY, "<partition>"),
         keys.lock("<target>"),
+        keys.history("<job>", "<scope>"),
+        keys.known("<job>", "<id>"),
         keys.request("<requestId>"),
         keys.schedule("<schedule>", "<scheduled time>"),
         keys.unsettled("<run>"),

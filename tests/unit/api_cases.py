@@ -17,6 +17,7 @@ from trueup.errors import RequestError
 from trueup.handling.api import Api, Services
 from trueup.handling.api.openapi import FILE
 from trueup.handling.api.routes import ROUTES
+from trueup.knowing import Knowing
 from trueup.watching import GateViews, Lists, Watch
 
 from .handler_world import World
@@ -55,6 +56,7 @@ def api_of(world: World) -> Api:
         gates,
         world.gating,
         world.jobs,
+        Knowing(world.ledger, world.artifacts, world.clock),
         world.metrics,
     )
     return Api(services)

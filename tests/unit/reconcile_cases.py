@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trueup.artifacts.store import place
+from trueup.artifacts.store import MemoryStore, place
 from trueup.jobs import Reconcile
+from trueup.ledger.memory import MemoryTable
 from trueup.model.reconcile_job import Reconciliation
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.states import Phase
 from trueup.testing import LocalRun
+from trueup.testing.clocks import ManualClock
+from trueup.worker.ages import instant
 
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
@@ -76,3 +80,41 @@ def keys(found: Sequence[Mapping[str, Any]]) -> dict[int, str]:
 
 def states(report: ReconcileReport) -> dict[tuple[str, str], int]:
     return {(one.state, one.kind): one.findings for one in report.states}
+
+
+DAY = 86_400
+
+
+class Days:
+    """One reconciliation a day, over the same stores. `began` is when each was asked for."""
+
+    def __init__(self) -> None:
+        self.table, self.store, self.clock = MemoryTable(), MemoryStore(), ManualClock()
+        self.began: list[str] = []
+        self._seeds = itertools.count(1)
+
+    def make(self, both: Rows, of: Reconciliation | None = None, **more: Any) -> LocalRun:
+        if self.began:
+            self.clock.sleep(DAY)
+        self.began.append(instant(self.clock.now()))
+        stores = {"table": self.table, "store": self.store, "clock": self.clock}
+        return LocalRun(Reconcile, of or job(), rows=both, seed=next(self._seeds), **stores, **more)
+
+    def run(self, both: Rows, of: Reconciliation | None = None, **more: Any) -> LocalRun:
+        made = self.make(both, of, **more)
+        made.run()
+        return made
+
+
+def first_seen(run: LocalRun) -> dict[int, str]:
+    """Of each confirmed key, by the lines."""
+    told = [one for one in lines(run, Phase.CONFIRM) if one.get("state") == "CONFIRMED"]
+    assert len(told) == len({one["key"][0] for one in told})
+    return {int(one["key"][0]): one["firstSeen"] for one in told}
+
+
+def wrong(*keys: int, value: str = "other") -> Rows:
+    """Two sides that differ in these keys."""
+    both = rows()
+    both["target"] = [{**row, "v": value} if row["id"] in keys else row for row in both["target"]]
+    return both

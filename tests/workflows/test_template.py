@@ -199,6 +199,7 @@ ENDINGS = {
     r":task/\$\{Cluster\}/\*": "ECS names the tasks",
     r":::\$\{FlightsBucket\}/flights/\*": "a sample's input is a folder",
     r"\$\{Bucket.Arn\}/runs/\*(/report\.(json|html)|/(comparison|repair|evidence)\.json)?": "its run's",
+    r"\$\{Bucket.Arn\}/runs/\*/known/\*": "what people sign about a run's report has names of its own",
 }
 
 
@@ -327,7 +328,7 @@ def test_the_api_may_do_what_its_verbs_do() -> None:
     } == actions
     written = [resource for _, action, resource in permissions("ApiRole") if action == "s3:PutObject"]
     names = ("report", "comparison", "repair", "evidence")
-    reports = tuple(f"${{Bucket.Arn}}/runs/*/{name}." for name in names)
+    reports = tuple(f"${{Bucket.Arn}}/runs/*/{name}" for name in (*(f"{one}." for one in names), "known/"))
     assert all(resource["Fn::Sub"].startswith(reports) for resource in written)
 
 

@@ -62,6 +62,16 @@ def comparison_key(run_id: str, kind: str) -> str:
     return f"runs/{run_id}/comparison.{kind}"
 
 
+def known_key(run_id: str, known_id: str) -> str:
+    """The differences of a run's report that somebody signed as known."""
+    return f"runs/{run_id}/known/{known_id}.json"
+
+
+def pinned_known_key(run_id: str, digest: str) -> str:
+    """What was known when a run was planned, named by its hash."""
+    return f"runs/{run_id}/known-{digest[:12]}.json"
+
+
 def repair_plan_key(run_id: str, partition_id: str, number: int) -> str:
     """A part of what is planned to be repaired in a partition."""
     return f"runs/{run_id}/{Phase.REPAIR.value}/plan/{partition_id}/{number:05d}.jsonl"

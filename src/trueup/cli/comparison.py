@@ -31,7 +31,7 @@ def show_reconciled(there: Client, detail: Any, html: Path | None, *, json: bool
     found = fetched(there, run, "comparison", html, "when all is compared")
     is_repaired = detail["verdict"] in REPAIR_VERDICTS
     repair = there.get(run_path(run, "repair")) if is_repaired else None
-    told(found if repair is None else {**found, "repair": repair}, _show, html, json=json)
+    told(found if repair is None else {**found, "repair": repair}, show, html, json=json)
     raise typer.Exit(of_verdict((repair or found)["verdict"]))
 
 
@@ -49,12 +49,12 @@ def fetched(there: Client, run: str, report: str, html: Path | None, when: str) 
     return found
 
 
-def told(found: Any, show: Callable[[Any], None], html: Path | None, *, json: bool) -> None:
-    """Print a report, as JSON or as `show` does and with where its page is."""
+def told(found: Any, as_text: Callable[[Any], None], html: Path | None, *, json: bool) -> None:
+    """Print a report, as JSON or as `as_text` does and with where its page is."""
     if json:
         print_json(found)
         return
-    show(found)
+    as_text(found)
     if html is not None:
         print(f"The page is in {html}.")
 
@@ -68,7 +68,8 @@ def _write_page(file: Path, text: str) -> None:
         ) from error
 
 
-def _show(found: dict[str, Any]) -> None:
+def show(found: dict[str, Any]) -> None:
+    """Print what a reconciliation found."""
     print(f"{found['runId']}  {found['verdict']}")
     for reason in found["reasons"]:
         print(f"  {reason}")
@@ -76,6 +77,10 @@ def _show(found: dict[str, Any]) -> None:
     print_table(list(_CLASSES), [tuple(f"{found['counts'][name]:,}" for name in _CLASSES)], right=_CLASSES)
     for line in found["states"]:
         print(f"{line['state']} {line['kind']} {line['findings']:,}")
+    _show_ages(found["ages"])
+    for line in found["known"]:
+        until = f"{shown_person(line['who'])}, until {shown_time(line['until'])} UTC: {line['why']}"
+        print(f"{line['findings']:,} of {line['signed']:,} known by {until}")
     for line in found["fields"]:
         print(f"{line['name']}: {line['reason']}, {line['findings']:,}")
     for side, one in found["coverage"].items():
@@ -99,3 +104,12 @@ def _show_repair(found: dict[str, Any]) -> None:
     print(f"gate {found['gate']} approved by {approved}, about {found['subjectSha256']}")
     for line in [*found["outcomes"], *found["verified"]]:
         print(f"{line['outcome']} {line['action']} {line['items']:,}")
+
+
+def _show_ages(ages: dict[str, Any]) -> None:
+    if not ages["lines"]:
+        return
+    told = ", ".join(f"{line['findings']:,} {line['age']}" for line in ages["lines"])
+    print(f"of what is confirmed: {told}; the oldest since {shown_time(ages['oldest'])}")
+    for why in ages["unread"]:
+        print(f"called new, since what was found there before cannot be read: {why}")

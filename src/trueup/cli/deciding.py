@@ -30,17 +30,24 @@ def decide(
     gate = _gate(there, run, name)
     if not quiet:
         print("\n".join(lines(gate)))
-    named = sha if sha is not None else _typed(verb)
-    if len(named) < LEAST or not gate["sha256"].startswith(named.lower()):
-        raise UsageError(
-            f"{named!r} is not how the hash of what waits begins: it was not looked at, or has changed.",
-            remedy=f"Look at it with `trueup gates {run}`, and give {LEAST} characters of its hash or more.",
-        )
+    named_hash(run, "gates", gate["sha256"], sha, verb)
     path = run_path(run, "gates", quote(name, safe=""), verb)
     # The whole hash of what was shown: had it changed since, the word would be refused. The same word of the
     # same person again changes nothing, so an answer that was lost is asked for again.
     word = {"sha256": gate["sha256"], "comment": comment}
     return patiently(lambda: there.post(path, word), AT_ONCE)
+
+
+def named_hash(run: str, shown_by: str, digest: str, sha: str | None, verb: str) -> None:
+    """Have the hash of what was shown named, or typed. Raises UsageError where it is named wrongly."""
+    named = sha if sha is not None else _typed(verb)
+    if len(named) < LEAST or not digest.startswith(named.lower()):
+        what = "what waits" if shown_by == "gates" else f"the {shown_by}"
+        raise UsageError(
+            f"{named!r} is not how the hash of {what} begins: it was not looked at, or has changed.",
+            remedy=f"Look at it with `trueup {shown_by} {run}`, and give {LEAST} characters of its hash "
+            "or more.",
+        )
 
 
 def _gate(there: Client, run: str, name: str) -> Any:

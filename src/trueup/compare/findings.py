@@ -36,6 +36,7 @@ class State(StrEnum):
 
     CONFIRMED = "CONFIRMED"  # both sides are as they were: real
     RESOLVED = "RESOLVED"  # they agree now: it was in flight
+    KNOWN = "KNOWN"  # real, and signed as known: neither drift nor to be repaired
     MOVING = "MOVING"  # they still differ, in another way: look again
 
 

@@ -14,7 +14,7 @@ __all__ = ["Judgement", "judge", "permitted"]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict with every reason for it; CLEAN has none."""
+    """A verdict with every reason for it; CLEAN has none but differences that are known."""
 
     verdict: Verdict
     reasons: tuple[str, ...] = ()
@@ -43,11 +43,12 @@ def judge(
         *unsettled,
     ]
     drift = list(_drift(job, counts, settled))
+    known = list(_known(settled))
     if errors:
-        return Judgement(Verdict.ERROR, (*errors, *incomplete, *drift))
+        return Judgement(Verdict.ERROR, (*errors, *incomplete, *drift, *known))
     if incomplete:
-        return Judgement(Verdict.INCOMPLETE, (*incomplete, *drift))
-    return Judgement(Verdict.DRIFT, tuple(drift)) if drift else Judgement(Verdict.CLEAN)
+        return Judgement(Verdict.INCOMPLETE, (*incomplete, *drift, *known))
+    return Judgement(Verdict.DRIFT if drift else Verdict.CLEAN, (*drift, *known))
 
 
 def _not_compared(job: Reconciliation, counts: Counts) -> Iterator[str]:
@@ -82,6 +83,11 @@ def _not_settled(job: Reconciliation, counts: Counts, settled: Mapping[State, in
             yield f"{candidates} keys differ and may be in flight: they need a second look"
     elif moving := settled.get(State.MOVING, 0):
         yield f"{moving} keys still differ, each time in another way"
+
+
+def _known(settled: Mapping[State, int] | None) -> Iterator[str]:
+    if known := (settled or {}).get(State.KNOWN, 0):
+        yield f"{known} differences are known: they were signed, are as they were, and have not expired"
 
 
 def _drift(job: Reconciliation, counts: Counts, settled: Mapping[State, int] | None) -> Iterator[str]:

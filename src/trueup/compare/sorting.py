@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,7 +19,7 @@ _BLOCK_BYTES = 128 * 1024
 
 def external_sort(
     blocks: Iterable[bytes], layout: Layout, folder: Path | None = None, run_bytes: int = RUN_BYTES
-) -> Iterator[bytes]:
+) -> Generator[bytes, None, None]:
     """The lines of blocks in ascending order of their keys, as blocks; those without a key come first.
 
     Lines of one key keep their order. Memory is a few times `run_bytes`, whatever there is to sort; the rest

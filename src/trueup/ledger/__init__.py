@@ -11,6 +11,8 @@ from collections.abc import Callable
 from trueup.clock import Clock, SystemClock
 from trueup.ledger.audit import Audit
 from trueup.ledger.gates import Gates
+from trueup.ledger.history import History
+from trueup.ledger.known import KnownDifferences
 from trueup.ledger.locks import Locks
 from trueup.ledger.partitions import Owner, Partitions, Taken
 from trueup.ledger.rates import Rates
@@ -38,4 +40,6 @@ class Ledger:
         self.verdicts = Verdicts(table, clock, self.audit)
         self.gates = Gates(table, clock, self.audit)
         self.locks = Locks(table)
+        self.history = History(table)
+        self.known = KnownDifferences(table, clock, self.audit)
         self.rates = Rates(table)

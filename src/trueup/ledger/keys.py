@@ -76,6 +76,16 @@ def lock(target: str) -> Key:
     return f"LOCK#{target}", "LOCK"
 
 
+def history(job: str, scope: str) -> Key:
+    """Which runs of a reconciliation came last, for what its findings are about."""
+    return f"HISTORY#{job}", f"SCOPE#{scope}"
+
+
+def known(job: str, known_id: str) -> Key:
+    """A person's word that differences of a job are known."""
+    return f"KNOWN#{job}", f"ID#{known_id}"
+
+
 def request(request_id: str) -> Key:
     """The run that a request started. The id alone decides, so there is no time in it."""
     return f"REQUEST#{request_id}", "AT#"

@@ -34,6 +34,9 @@ class Compared(Value):
 
     `counts` are exact; of a second look `states` says how many candidates of a kind came to which state, as
     `CONFIRMED MISSING`. `covered` is of the last scan, `scans` how many there were.
+    `known` says how many differences are known by whose word.
+    `ages` says how many confirmed findings are how old, and `oldest` since when the oldest has been there;
+    `unread` why what an earlier run found could not be read, empty where it could.
     """
 
     schema_version: Literal[1] = 1
@@ -45,5 +48,9 @@ class Compared(Value):
     states: dict[str, Count] = Field(default_factory=dict)
     candidates: Count = 0
     scans: Count = 0
+    known: dict[str, Count] = Field(default_factory=dict)
+    ages: dict[str, Count] = Field(default_factory=dict)
+    oldest: Instant | None = None
+    unread: str = ""
     covered: dict[Side, Covered] = Field(default_factory=dict)
     objects: list[FindingsObject] = Field(default_factory=list)

@@ -13,6 +13,7 @@ from trueup.model.states import GateStatus
 
 EvidenceKind = Literal[
     "plan",
+    "known differences",
     "report",
     "findings",
     "repair plan",

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from pydantic import ConfigDict, Field, ValidationError
 
 from trueup.model.base import Count, Instant, Name, Sha256, Value, canonical, sha256
+from trueup.model.history import EarlierRun
 from trueup.model.jobs import AnyJob
 from trueup.model.states import Phase
 
@@ -117,7 +118,11 @@ class ObjectRef(Value):
 
 
 class Plan(Value):
-    """The immutable list of partitions of a run, with parameters and code identity. One per run."""
+    """The immutable list of partitions of a run, with parameters and code identity. One per run.
+
+    Of a reconciliation `earlier` are the runs that its findings get their ages from, and `known` is what was
+    signed as known when it was planned.
+    """
 
     schema_version: Literal[1] = 1
     run_id: Annotated[str, Field(min_length=1, max_length=80)]
@@ -131,6 +136,8 @@ class Plan(Value):
     partition_count: Count
     total_weight: Weight
     created_at: Instant
+    earlier: tuple[EarlierRun, ...] = ()
+    known: ObjectRef | None = None
 
     def bytes(self) -> bytes:
         """What is stored and hashed."""

@@ -7,6 +7,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from trueup.model.base import Count, Instant, Sha256, Value
+from trueup.model.history import EarlierRun
+from trueup.model.known import KnownLine
 from trueup.model.plan import CodeIdentity
 from trueup.model.reconcile import Side
 from trueup.model.states import Phase
@@ -30,7 +32,7 @@ class Coverage(Value):
 class StateLine(Value):
     """So many candidates of a kind came to a state."""
 
-    state: Literal["CONFIRMED", "RESOLVED", "MOVING"]
+    state: Literal["CONFIRMED", "KNOWN", "RESOLVED", "MOVING"]
     kind: str
     findings: Count
 
@@ -53,11 +55,35 @@ class ObjectLine(Value):
     lines: Count
 
 
+AGE_NAMES = ("new", "under 1 day", "1 to 7 days", "7 to 30 days", "30 to 90 days", "90 days and more")
+
+
+class AgeLine(Value):
+    """So many confirmed findings are that old."""
+
+    age: str
+    findings: Count
+
+
+class Ages(Value):
+    """Since when confirmed findings have been there: as told by the reports of earlier runs.
+
+    `oldest`: since when the oldest has been there. `unread` says of which partitions the earlier findings
+    could not be read: theirs are called new.
+    """
+
+    oldest: Instant | None = None
+    lines: list[AgeLine] = Field(default_factory=list)
+    earlier: list[EarlierRun] = Field(default_factory=list)
+    unread: list[str] = Field(default_factory=list)
+
+
 class ReconcileReport(Value):
     """What a reconciliation found.
 
-    CLEAN: everything was compared, and nothing differs. DRIFT: everything was compared, and what differs was
-    still so at a second look. INCOMPLETE: something could not be compared. ERROR: a side could not be read.
+    CLEAN: everything was compared, and nothing differs but what is known. DRIFT: everything was compared, and
+    what differs was still so at a second look. INCOMPLETE: something could not be compared. ERROR: a side
+    could not be read. `known` are the words by which differences are known, which are apart from all others.
     `counts` are exact, of all keys that were compared. `findings` are the first ones; all are in `objects`.
     """
 
@@ -84,6 +110,8 @@ class ReconcileReport(Value):
     coverage: dict[Side, Coverage]
     counts: dict[str, Count]
     states: list[StateLine]
+    ages: Ages = Field(default_factory=Ages)
+    known: list[KnownLine] = Field(default_factory=list)
     findings_read: Count
     fields: list[FieldLine]
     findings: list[dict[str, Any]] = Field(default_factory=list)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from trueup.errors import RequestError
 from trueup.model.base import sha256
+from trueup.model.history import EarlierRun
 from trueup.model.jobs import AnyJob
 from trueup.model.plan import CodeIdentity, ObjectRef, Partition, Plan
 from trueup.model.request import Request
@@ -26,6 +27,8 @@ def make_plan(
     write_code: CodeIdentity,
     created_at: datetime,
     key: str | None = None,
+    earlier: tuple[EarlierRun, ...] = (),
+    known: ObjectRef | None = None,
 ) -> tuple[Plan, bytes]:
     """The plan of a run, and the JSON Lines of its partitions in plan order, which it names by their hash.
 
@@ -51,6 +54,8 @@ def make_plan(
         partition_count=len(ordered),
         total_weight=round(sum(partition.weight for partition in ordered), 3),
         created_at=created_at,
+        earlier=earlier,
+        known=known,
     )
     return plan, data
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from trueup.artifacts import Artifacts, comparison_key
@@ -14,14 +15,25 @@ from trueup.artifacts.store import place
 from trueup.compare import Counts, Judgement, State, Verdict, judge
 from trueup.compare.findings import DRIFT
 from trueup.errors import ArtifactError, ArtifactExists, ArtifactMissing
+from trueup.history import leave
 from trueup.ledger import Ledger
 from trueup.model.base import canonical, sha256
 from trueup.model.compared import Compared
+from trueup.model.known import KnownLine, PinnedKnown
 from trueup.model.ledger import PartitionItem, Run
 from trueup.model.plan import Plan
 from trueup.model.reconcile import Side, Source
 from trueup.model.reconcile_job import Reconciliation
-from trueup.model.reconcile_report import Coverage, FieldLine, ObjectLine, ReconcileReport, StateLine
+from trueup.model.reconcile_report import (
+    AGE_NAMES,
+    AgeLine,
+    Ages,
+    Coverage,
+    FieldLine,
+    ObjectLine,
+    ReconcileReport,
+    StateLine,
+)
 from trueup.model.repair import gate_of
 from trueup.model.states import RUN_ENDS, PartitionStatus, Phase
 from trueup.reporting.repairs import Repairs
@@ -52,9 +64,16 @@ class Comparisons:
         if run.status not in RUN_ENDS and not self._is_through(run):
             return None
         report = self._made(run)
+        if run.is_planned:  # before it is stored: who finds it stored does nothing more
+            self._leave(run, report)
         with suppress(ArtifactExists):
             self._artifacts.store.put_once(comparison_key(run.run_id, "json"), canonical(report.document()))
         return self._stored(run)
+
+    def _leave(self, run: Run, report: ReconcileReport) -> None:
+        job = self._artifacts.plan_of(run).job
+        if isinstance(job, Reconciliation):
+            leave(self._ledger, run, job, report)
 
     def verdict(self, run: Run) -> str | None:
         """What a reconciliation that is through comes to, in a line; None for any other run."""
@@ -99,8 +118,31 @@ class Comparisons:
             for phase in (Phase.COMPARE, Phase.CONFIRM):
                 for item, *_ in planned_items(self._ledger, self._artifacts, run, phase, plan):
                     self._gather(gathered, phase, item)
+            gathered.words = self._words(plan, gathered)
         findings = list(self._findings(gathered))
         return _report(run, plan, gathered, findings)
+
+    def _words(self, plan: Plan, gathered: _Gathered) -> list[KnownLine]:
+        """The words that were valid when the run was planned; one that cannot be read is an error."""
+        if plan.known is None:
+            return []
+        try:
+            data = self._artifacts.check(plan.known.key, plan.known.sha256)
+        except ArtifactError as changed:
+            gathered.errors.append(str(changed))
+            return []
+        return [
+            KnownLine(
+                known_id=one.known.known_id,
+                run_id=one.known.run_id,
+                who=one.known.who,
+                until=one.known.until,
+                why=one.known.why,
+                signed=one.known.number,
+                findings=gathered.known[one.known.known_id],
+            )
+            for one in PinnedKnown.model_validate_json(data).words
+        ]
 
     def _gather(self, gathered: _Gathered, phase: Phase, item: PartitionItem) -> None:
         """Add a partition; where what it left is gone or was changed, nobody can say what it came to."""
@@ -159,6 +201,11 @@ class _Gathered:
 
     counts: Counts = field(default_factory=Counts)
     states: Counter[str] = field(default_factory=Counter)
+    known: Counter[str] = field(default_factory=Counter)
+    ages: Counter[str] = field(default_factory=Counter)
+    oldest: list[datetime] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    words: list[KnownLine] = field(default_factory=list)
     objects: list[ObjectLine] = field(default_factory=list)
     covered: dict[Side, Counter[str]] = field(default_factory=lambda: {side: Counter() for side in Side})
     ended: dict[Phase, Counter[PartitionStatus]] = field(
@@ -187,6 +234,12 @@ class _Gathered:
             return
         self.finished.append(compared.finished_at)
         self.states.update(compared.states)
+        self.known.update(compared.known)
+        self.ages.update(compared.ages)
+        if compared.oldest is not None:
+            self.oldest.append(compared.oldest)
+        if compared.unread:
+            self.unread.append(f"{item.partition_id}: {compared.unread}")
         self.objects += [
             ObjectLine(
                 partition_id=item.partition_id,
@@ -255,10 +308,21 @@ def _report(
                 (name.partition(" "), n) for name, n in gathered.states.items()
             )
         ],
+        ages=_ages(plan, gathered),
+        known=gathered.words,
         findings_read=len(findings),
         fields=_fields(findings),
         findings=list(findings[:FINDINGS_SHOWN]),
         objects=gathered.objects,
+    )
+
+
+def _ages(plan: Plan | None, gathered: _Gathered) -> Ages:
+    return Ages(
+        oldest=min(gathered.oldest, default=None),
+        lines=[AgeLine(age=name, findings=gathered.ages[name]) for name in AGE_NAMES if gathered.ages[name]],
+        earlier=list(plan.earlier) if plan else [],
+        unread=list(_first(gathered.unread)),
     )
 
 
@@ -272,6 +336,9 @@ def _judged(run: Run, job: Reconciliation | None, gathered: _Gathered) -> Judgem
         unsettled.append(f"the run is {run.status.value}: {run.reason}")
     looked_at = gathered.looked_at
     settled = {state: _number(gathered.states, state) for state in State} if looked_at else None
+    left = gathered.candidates - sum(gathered.states.values())
+    if looked_at and left and not errors:
+        unsettled.append(f"{left} of {gathered.candidates} candidates were not looked at again")
     if not looked_at and gathered.candidates:
         unsettled.append(f"not all of {gathered.candidates} candidates were looked at again")
     return judge(job, gathered.counts, settled=settled, errors=errors, unsettled=tuple(_first(unsettled)))

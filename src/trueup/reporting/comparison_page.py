@@ -10,6 +10,7 @@ from trueup.model.reconcile import Side
 from trueup.model.reconcile_report import ObjectLine, ReconcileReport
 from trueup.model.reconciled import Reconciled
 from trueup.reporting import repair_page
+from trueup.reporting.ages_page import ages_section, known_section
 from trueup.reporting.markup import document, facts, figure, instant, table
 
 _ENDS = {
@@ -47,6 +48,8 @@ def _sections(found: Reconciled) -> Iterator[str]:
     yield from repair_page.repair(found)
     if report is not None:
         yield from _found(report)
+        yield from ages_section(report)
+        yield from known_section(report)
         yield from _coverage(report)
         yield from _findings(report)
         yield from _objects("Where all findings lie", report.objects)

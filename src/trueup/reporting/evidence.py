@@ -21,6 +21,7 @@ from trueup.model.evidence import (
     GateEvidence,
 )
 from trueup.model.ledger import Run
+from trueup.model.plan import Plan
 from trueup.model.reconcile_report import ObjectLine
 from trueup.model.states import RUN_ENDS, Phase
 from trueup.reporting.comparison import Comparisons
@@ -132,8 +133,12 @@ class Evidences:
             write_code=plan.write_code if plan else None,
             gates=gates,
             tasks=sorted({life.task for life in self._ledger.tasks.lives(run.run_id) if life.task}),
-            objects=list(self._objects(run, lines)),
+            objects=[*self._known(plan), *self._objects(run, lines)],
         )
+
+    def _known(self, plan: Plan | None) -> Iterator[EvidenceObject]:
+        if plan is not None and plan.known is not None:
+            yield from self._there("known differences", plan.known.key)
 
     def _objects(self, run: Run, lines: list[ObjectLine]) -> Iterator[EvidenceObject]:
         documents: list[tuple[EvidenceKind, str]] = [

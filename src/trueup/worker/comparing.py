@@ -135,7 +135,7 @@ class Comparison(Backfill):
         self.run = run
         self.job = plan.job.filled(plan.params)
         self.tools = tools
-        self._planned_at = plan.created_at
+        self._plan = plan
         self._hooks = hooks
         self._stopping = stopping
         self._opened: Sides | None = None
@@ -170,7 +170,7 @@ class Comparison(Backfill):
         unkeyed = (place.counts.truth_unkeyed, place.counts.target_unkeyed)
         if place.after is not None:
             span, unkeyed = span.resumed(place.after), (0, 0)
-        as_of = place.as_of or sides.as_of(self._planned_at)
+        as_of = place.as_of or sides.as_of(self._plan.created_at)
         place = replace(place, scans=place.scans + 1, as_of=as_of)
         steps = reconcile(
             self.job,

@@ -9,22 +9,27 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
 from trueup.artifacts.store import place as place_of
-from trueup.compare import Finding, State, look_again
+from trueup.compare import Finding, Key, Layout, State, as_compared, look_again
 from trueup.compare.findings import DRIFT
 from trueup.errors import ArtifactError, ArtifactMissing
 from trueup.model.base import sha256
 from trueup.model.compared import Compared
+from trueup.model.known import Known
 from trueup.model.plan import Partition
 from trueup.model.states import Phase
+from trueup.worker.ages import Ages, Earlier, age_of
 from trueup.worker.batches import Figures, Worked, WorkedBatch
-from trueup.worker.comparing import Comparison
+from trueup.worker.comparing import Comparison, span_of
 from trueup.worker.findings import lines_of
+from trueup.worker.known import Signed
 from trueup.worker.stopping import Later, Stop
 
 AT_ONCE = 2_000
@@ -36,7 +41,9 @@ MOVING = "keeps changing"
 class Look:
     """How far the looks got: `at` candidates of look number `number`, `moving` of them to be looked at again.
 
-    `since` is when the look before this one ended.
+    `since` is when the look before this one ended. `ages` says how many confirmed findings are how old, and
+    `oldest` since when the oldest has been there; `known` how many differences are known by whose word, and
+    `unread` why earlier findings could not be read.
     """
 
     since: datetime
@@ -44,6 +51,10 @@ class Look:
     at: int = 0
     moving: int = 0
     states: dict[str, int] = field(default_factory=dict)
+    ages: dict[str, int] = field(default_factory=dict)
+    oldest: str | None = None
+    known: dict[str, int] = field(default_factory=dict)
+    unread: str = ""
     over: bool = False
 
     @classmethod
@@ -60,6 +71,10 @@ class Look:
             "at": self.at,
             "moving": self.moving,
             "states": self.states,
+            "ages": self.ages,
+            "oldest": self.oldest,
+            "known": self.known,
+            "unread": self.unread,
             "over": self.over,
         }
         return f"v1:{json.dumps(document, separators=(',', ':'))}"
@@ -82,14 +97,29 @@ class Confirmation(Comparison):
             return
         self._must_be_due(look)
         candidates = islice(self._candidates(part, before, look), look.at, None)
-        while chunk := list(islice(candidates, AT_ONCE)):
-            look, batch = self._looked(look, chunk)
-            yield batch
+        with closing(self._ages_of(part, look.unread)) as self.ages:
+            while chunk := list(islice(candidates, AT_ONCE)):
+                look, batch = self._looked(look, chunk)
+                yield batch
         if look.moving:
             look = replace(look, since=self.tools.clock.now(), number=look.number + 1, at=0, moving=0)
             yield WorkedBatch(look.cursor(), Worked(Figures()))
             raise self._later(look)
         yield WorkedBatch(replace(look, over=True).cursor(), Worked(Figures()))
+
+    def _ages_of(self, part: Partition, unread: str) -> Ages:
+        return Ages(self._earlier, self._layout, span_of(part), self._plan.created_at, self._watch, unread)
+
+    @cached_property
+    def _layout(self) -> Layout:
+        """The columns of the key, as it is compared."""
+        sides = self.sides
+        compared, _ = as_compared(self.job, sides.truth, sides.target, sides.fold)
+        return Layout(compared.layout.key[: len(self.job.key)])
+
+    @cached_property
+    def _earlier(self) -> list[Earlier]:
+        return [Earlier(self.tools.artifacts, one, self._layout) for one in self._plan.earlier]
 
     def _must_be_due(self, look: Look) -> None:
         if (self.tools.clock.now() - look.since).total_seconds() < self.job.lag:
@@ -102,7 +132,10 @@ class Confirmation(Comparison):
     def _looked(self, look: Look, chunk: list[Any]) -> tuple[Look, WorkedBatch]:
         sides = self.sides
         as_of = sides.as_of(self.tools.clock.now()) if self.job.version else None
-        found = list(look_again(self.job, sides.truth, sides.target, chunk, as_of, sides.fold))
+        looked = list(look_again(self.job, sides.truth, sides.target, chunk, as_of, sides.fold))
+        now = self.tools.clock.now()
+        words = {one.key: word for one in looked if (word := self._signed.word(one, now))}
+        found = [one.settled(State.KNOWN) if one.key in words else one for one in looked]
         is_last = look.number >= self.job.looks
         moving = [one for one in found if one.state is State.MOVING]
         final = found if is_last else [one for one in found if one.state is not State.MOVING]
@@ -113,10 +146,35 @@ class Confirmation(Comparison):
             moving=0 if is_last else look.moving + len(moving),
             states=dict(states),
         )
-        lines = [one.document(self.shown) | {"look": look.number} for one in final]
+        after, lines = self._told(after, final, words)
         if not is_last:
             lines += [one.document(self.shown) | {"look": look.number, "again": True} for one in moving]
         return after, WorkedBatch(after.cursor(), Worked(_figures(final), _reasons(final), lines))
+
+    @cached_property
+    def _signed(self) -> Signed:
+        return Signed.read(self.tools.artifacts, self._plan.known)
+
+    def _told(
+        self, look: Look, final: list[Finding], words: Mapping[Key | None, Known]
+    ) -> tuple[Look, list[dict[str, Any]]]:
+        """The lines of findings that no look follows: real ones since when they are there, and who knows."""
+        lines, ages, oldest = [], Counter(look.ages), look.oldest
+        known = Counter(look.known)
+        for one in final:
+            line = one.document(self.shown) | {"look": look.number}
+            if one.state in (State.CONFIRMED, State.KNOWN):
+                first = line["firstSeen"] = self.ages.first_seen(one)
+            if one.state is State.CONFIRMED:
+                ages[age_of(first, self._plan.created_at)] += 1
+                oldest = min(oldest or first, first)
+            if one.state is State.KNOWN:
+                word = words[one.key]
+                line["known"] = {"id": word.known_id, "who": word.who, "until": word.document()["until"]}
+                known[word.known_id] += 1
+            lines.append(line)
+        unread = self.ages.unread
+        return replace(look, ages=dict(ages), oldest=oldest, known=dict(known), unread=unread), lines
 
     def _candidates(self, part: Partition, before: Compared, look: Look) -> Iterator[Any]:
         """The candidates of a look: what the phase before left, or what the look before did."""
@@ -176,6 +234,10 @@ class Confirmation(Comparison):
             finished_at=now,
             states=look.states,
             scans=look.number,
+            known=look.known,
+            ages=look.ages,
+            oldest=datetime.fromisoformat(look.oldest) if look.oldest else None,
+            unread=look.unread,
         )
 
 

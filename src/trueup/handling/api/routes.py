@@ -14,6 +14,7 @@ from trueup.handling.api import verbs
 from trueup.model.base import Value
 from trueup.model.estimate import Estimate
 from trueup.model.evidence import CheckedEvidence, EvidencePart
+from trueup.model.known import Known, KnownList, KnownWord
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.repair import RepairReport
 from trueup.model.report import Report
@@ -165,6 +166,15 @@ ROUTES = (
         verbs.reject,
         {200: GateView},
         body=GateWord,
+        problems=(_NOT_FOUND, _REFUSED),
+    ),
+    Route("GET", "/known", verbs.list_known, {200: KnownList}, query=verbs.KnownQuery),
+    Route(
+        "POST",
+        "/runs/{runId}/known",
+        verbs.sign_known,
+        {200: Known},
+        body=KnownWord,
         problems=(_NOT_FOUND, _REFUSED),
     ),
 )

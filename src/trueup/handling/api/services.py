@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from trueup.gating import Gating
 from trueup.handling.start import Starting
+from trueup.knowing import Knowing
 from trueup.ledger import Ledger
 from trueup.metrics import UNMEASURED, Metrics
 from trueup.model.jobs import AnyJob
@@ -17,7 +18,7 @@ from trueup.watching import GateViews, Lists, Watch
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The ledger, what looks at it, what starts runs, and what brings them through gates."""
+    """The ledger, what looks at it, what starts runs, what brings them through gates, and what is known."""
 
     ledger: Ledger
     watch: Watch
@@ -28,4 +29,5 @@ class Services:
     gates: GateViews
     gating: Gating
     jobs: Mapping[str, AnyJob]
+    knowing: Knowing
     metrics: Metrics = UNMEASURED

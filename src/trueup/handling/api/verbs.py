@@ -11,9 +11,10 @@ from trueup.errors import NotFound, RequestError
 from trueup.estimating import estimate_request
 from trueup.handling.api.asking import Call
 from trueup.handling.api.services import Services
-from trueup.model.base import Value
+from trueup.model.base import Name, Value
 from trueup.model.estimate import Estimate
 from trueup.model.evidence import CheckedEvidence, EvidencePart
+from trueup.model.known import Known, KnownList, KnownWord
 from trueup.model.ledger import Run
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.repair import RepairReport
@@ -99,6 +100,12 @@ class AuditQuery(Value):
 
     limit: Limit = 100
     after: str | None = None
+
+
+class KnownQuery(Value):
+    """Whose known differences: a job's."""
+
+    job: Name
 
 
 def list_jobs(here: Services, call: Call) -> JobList:
@@ -278,3 +285,13 @@ def _decide(here: Services, call: Call, run_id: str, name: str, to: GateStatus) 
         here.metrics.emit(measured, job=gate.job, status=to.value)
     here.gating.wake(gate)
     return here.gates.view(gate)
+
+
+def list_known(here: Services, call: Call) -> KnownList:
+    """The differences of a job that are signed as known, and have not expired."""
+    return here.knowing.valid(call.of_query(KnownQuery).job)
+
+
+def sign_known(here: Services, call: Call, run_id: str) -> Known:
+    """Sign differences of the report with this hash as known until an instant."""
+    return here.knowing.sign(run_id, call.body_of(KnownWord), call.caller)

@@ -14,6 +14,7 @@ from trueup.handling.wiring.gates import gating
 from trueup.handling.wiring.parts import artifacts, ledger, metrics
 from trueup.handling.wiring.planning import jobs
 from trueup.handling.wiring.start import starting
+from trueup.knowing import Knowing
 from trueup.watching import GateViews, Lists, Watch
 
 
@@ -24,6 +25,6 @@ def api() -> Api:
     lists = Lists(ledger(), artifacts())
     gates = GateViews(ledger(), artifacts())
     logs = TaskLogs(connect("logs"), os.environ["TRUEUP_TASK_LOG"])
-    return Api(
-        Services(ledger(), watch, lists, reports(), logs, starting(), gates, gating(), jobs(), metrics())
-    )
+    knowing = Knowing(ledger(), artifacts(), SystemClock())
+    seen = (ledger(), watch, lists, reports(), logs)
+    return Api(Services(*seen, starting(), gates, gating(), jobs(), knowing, metrics()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trueup.testing.suites.gates import GateSuite
+from trueup.testing.suites.history import HistorySuite, KnownSuite
 from trueup.testing.suites.locks import LockSuite, RateSuite
 from trueup.testing.suites.lost_answers import LostAnswerSuite
 from trueup.testing.suites.partitions import PartitionSuite
@@ -15,7 +16,16 @@ __all__ = ["LargeLedgerSuite", "LedgerSuite", "LossyTable", "TableSuite"]
 
 
 class LedgerSuite(
-    RunSuite, TaskSuite, PartitionSuite, VerdictSuite, GateSuite, LockSuite, RateSuite, LostAnswerSuite
+    RunSuite,
+    TaskSuite,
+    PartitionSuite,
+    VerdictSuite,
+    GateSuite,
+    LockSuite,
+    RateSuite,
+    HistorySuite,
+    KnownSuite,
+    LostAnswerSuite,
 ):
     """How a ledger behaves over a table; needs the fixture `table`."""
 

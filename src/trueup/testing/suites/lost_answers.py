@@ -17,6 +17,7 @@ from trueup.model.ledger import PartitionItem
 from trueup.model.states import GateStatus, PartitionStatus, RunStatus
 from trueup.model.verification import VerifiedBy
 from trueup.testing.suites.gates import BOB, ROLES, asked
+from trueup.testing.suites.history import a_word
 from trueup.testing.suites.support import (
     APPLY,
     LossyTable,
@@ -210,6 +211,16 @@ def _end_gate(scene: Scene) -> Call:
     return lambda ledger: ledger.gates.end(gate, GateStatus.EXPIRED, who="trueup:gate", why="late")
 
 
+def _note(scene: Scene) -> Call:
+    at = scene.run.created_at
+    return lambda ledger: ledger.history.note(scene.run.target, "scope", scene.run_id, at, whole=True)
+
+
+def _sign(scene: Scene) -> Call:
+    known = a_word(scene.run)
+    return lambda ledger: ledger.known.sign(scene.run, known, ())
+
+
 # Every call of a ledger that writes, once at least.
 WRITES: dict[str, list[Prepare]] = {
     "runs.create": [_create],
@@ -240,6 +251,8 @@ WRITES: dict[str, list[Prepare]] = {
     "gates.end": [_end_gate],
     "locks.take": [_lock],
     "locks.leave": [_leave],
+    "history.note": [_note],
+    "known.sign": [_sign],
 }
 # These draw from a supply, so an answer that was lost costs a number or some room: never less than that.
 DRAWS = {"runs.next_launch", "runs.next_dispatch", "rates.reserve"}
@@ -264,6 +277,9 @@ READS = {
     "gates.waiting",
     "gates.check_passed",
     "locks.get",
+    "history.of",
+    "known.of",
+    "known.check",
     "audit.of",
     "audit.after",
     "audit.entry",
@@ -293,6 +309,8 @@ def state_of(scene: Scene) -> dict[str, Any]:
         "gates": list(ledger.gates.of(run_id)),
         "waits": run_id in {gate.run_id for gate in ledger.gates.waiting()},
         "lock": ledger.locks.get(scene.run.target),
+        "history": ledger.history.of(scene.run.target, "scope"),
+        "known": list(ledger.known.of(scene.run.target, scene.run.created_at)),
         "audit": list(ledger.audit.of(run_id)),
     }
     plain: dict[str, Any] = _anonymous(scene, found)
@@ -301,6 +319,8 @@ def state_of(scene: Scene) -> dict[str, Any]:
 
 def _anonymous(scene: Scene, value: Any) -> Any:
     text = json.dumps(value, default=lambda part: part.document() if isinstance(part, Value) else str(part))
+    # What a word's hash is of holds names, too.
+    text = text.replace(a_word(scene.run).hash(), "WORD")
     for name, of in (("RUN", scene.run_id), ("TARGET", scene.run.target), ("REQUEST", scene.run.request_id)):
         text = text.replace(of, name)
     return json.loads(text, object_hook=_timeless)
@@ -384,6 +404,12 @@ class LostAnswerSuite:
 
     def test_no_lost_answer_changes_what_leaving_a_lock_does(self, table: Table) -> None:
         self._survives(table, "locks.leave")
+
+    def test_no_lost_answer_changes_what_noting_a_reconciliation_does(self, table: Table) -> None:
+        self._survives(table, "history.note")
+
+    def test_no_lost_answer_changes_what_signing_known_differences_does(self, table: Table) -> None:
+        self._survives(table, "known.sign")
 
     def _survives(self, table: Table, name: str) -> None:
         for prepare in WRITES[name]:
