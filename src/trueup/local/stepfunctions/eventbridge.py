@@ -6,13 +6,13 @@ Its rules are asked for then, and what they match is delivered to their targets 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import Mapping
 from typing import Any
 
 from trueup.local.stepfunctions.integrations.port import Calls, ServiceFailure
+from trueup.local.stepfunctions.outbox import Outbox
 from trueup.local.stepfunctions.values import Json, to_text
 
 log = logging.getLogger(__name__)
@@ -27,40 +27,23 @@ class EventBridgeSink:
         self._calls = calls
         self._rules = _Rules(calls)
         self._may_put = True
-        self._waiting: asyncio.Queue[dict[str, Json]] = asyncio.Queue()
-        self._task: asyncio.Task[None] | None = None
+        self._events = Outbox(self._deliver, "status changes", "EventBridge")
 
     def __call__(self, event: dict[str, Json]) -> None:
         """Take an event."""
-        self._waiting.put_nowait(event)
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._send())
+        self._events.put(event)
 
-    async def close(self, seconds: float = 1.0) -> None:
-        """Send what is waiting, for that long at most, and stop."""
-        if self._task is None:
-            return
-        try:
-            await asyncio.wait_for(self._waiting.join(), seconds)
-        except TimeoutError:
-            log.warning("%d status changes were not sent to EventBridge", self._waiting.qsize())
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _send(self) -> None:
-        while True:
-            events = [await self._waiting.get()]
-            # What came meanwhile goes together: the rules are asked for once.
-            events += [self._waiting.get_nowait() for _ in range(self._waiting.qsize())]
-            try:
-                await self._deliver(events)
-            except ServiceFailure as failure:
-                log.warning("EventBridge did not take %d status changes: %s", len(events), failure)
-            finally:
-                for _ in events:
-                    self._waiting.task_done()
+    async def close(self) -> None:
+        """Send what is waiting, for a second at most, and stop."""
+        await self._events.close()
 
     async def _deliver(self, events: list[dict[str, Json]]) -> None:
+        try:
+            await self._put(events)
+        except ServiceFailure as failure:
+            log.warning("EventBridge did not take %d status changes: %s", len(events), failure)
+
+    async def _put(self, events: list[dict[str, Json]]) -> None:
         while events and self._may_put:
             answer = await self._calls.call("events", "putEvents", {"Entries": [_entry(events[0])]})
             entries = answer.output.get("Entries", [])

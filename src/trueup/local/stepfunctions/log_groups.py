@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from trueup.local.stepfunctions.errors import ApiError
 from trueup.local.stepfunctions.history import Event
 from trueup.local.stepfunctions.integrations.port import Calls, ServiceFailure
+from trueup.local.stepfunctions.outbox import Outbox
 from trueup.local.stepfunctions.values import Json, to_text
 
 if TYPE_CHECKING:
@@ -76,8 +76,7 @@ class LogSink:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._streams: set[tuple[str, str]] = set()
-        self._waiting: asyncio.Queue[_Line] = asyncio.Queue()
-        self._task: asyncio.Task[None] | None = None
+        self._lines = Outbox(self._deliver, "events", "CloudWatch Logs", _BATCH)
 
     def listener(self, execution: Execution) -> Callable[[Event], None] | None:
         """What is to hear of an execution's events; None where its machine logs nothing."""
@@ -94,38 +93,17 @@ class LogSink:
         def hear(event: Event) -> None:
             if wants(level, event.type):
                 text = to_text(_told(execution, event, data=data))
-                self._take(_Line(group, stream, round(event.timestamp * 1000), text))
+                self._lines.put(_Line(group, stream, round(event.timestamp * 1000), text))
 
         return hear
 
-    def _take(self, line: _Line) -> None:
-        self._waiting.put_nowait(line)
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._send())
+    async def close(self) -> None:
+        """Send what is waiting, for a second at most, and stop."""
+        await self._lines.close()
 
-    async def close(self, seconds: float = 1.0) -> None:
-        """Send what is waiting, for that long at most, and stop."""
-        if self._task is None:
-            return
-        try:
-            await asyncio.wait_for(self._waiting.join(), seconds)
-        except TimeoutError:
-            log.warning("%d events were not sent to CloudWatch Logs", self._waiting.qsize())
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _send(self) -> None:
-        while True:
-            lines = [await self._waiting.get()]
-            lines += [
-                self._waiting.get_nowait() for _ in range(min(self._waiting.qsize(), _BATCH - len(lines)))
-            ]
-            try:
-                for (group, stream), texts in _sorted(lines).items():
-                    await self._put(group, stream, texts)
-            finally:
-                for _ in lines:
-                    self._waiting.task_done()
+    async def _deliver(self, lines: list[_Line]) -> None:
+        for (group, stream), texts in _sorted(lines).items():
+            await self._put(group, stream, texts)
 
     async def _put(self, group: str, stream: str, lines: list[_Line]) -> None:
         try:
