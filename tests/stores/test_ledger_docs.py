@@ -15,7 +15,7 @@ from trueup.model.base import Value
 from trueup.model.gate import Gate
 from trueup.model.ledger import AuditEntry, LaunchLife, Lock, PartitionItem, Run, TaskItem
 from trueup.model.states import GATE_ARROWS, Phase
-from trueup.testing.suites.lost_answers import DRAWS, WRITES
+from trueup.testing.suites.writes import DRAWS, WRITES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text(encoding="utf-8")
 
