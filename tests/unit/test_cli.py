@@ -448,37 +448,6 @@ def test_help_imports_nothing_that_only_commands_need():
     assert set() == loaded & {"boto3", "botocore", "jsonschema", "yaml", "trueup.planning", "trueup.local"}
 
 
-FULL = Path("/dev/full")
-
-
-@pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize(
-    "command", [["validate"], ["validate", "--json"], ["--version"], ["validate", "--help"]]
-)
-def test_output_that_cannot_be_written_is_told_as_that(project, command):
-    with FULL.open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "trueup.cli", *command],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-    assert 1 == done.returncode
-    assert done.stderr.startswith("What was to be written cannot be: No space left on device. ")
-    assert 1 == len(done.stderr.splitlines())
-
-
-def test_a_reader_that_has_left_is_no_fault(project):
-    reading, writing = os.pipe()
-    os.close(reading)
-    command = [sys.executable, "-m", "trueup.cli", "validate"]
-    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
-    os.close(writing)
-    assert (1, "") == (done.returncode, done.stderr)
-
-
 # Completion, by the words that a shell and Typer exchange
 
 

@@ -33,7 +33,7 @@ from trueup.cli import (
     up,
     validate,
 )
-from trueup.cli.exits import DONE, FAILED, INTERRUPTED, of_error
+from trueup.cli.exits import DONE, FAILED, INTERRUPTED, USAGE, of_error
 from trueup.errors import TrueupError, UsageError
 
 app = typer.Typer(
@@ -96,6 +96,8 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and answer its exit code. Tracebacks are shown with TRUEUP_DEBUG=1 only."""
+    if "stdout" in _hold_closed():
+        return _say(f"Standard output is closed: nothing was done. Send it to a file or {os.devnull}.", USAGE)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # data may have halves of characters in it
@@ -105,6 +107,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _unwritten(error)
     return code
+
+
+def _hold_closed() -> set[str]:
+    """The streams that are closed, each opened to nowhere in their order, so that it gets its own number.
+
+    The next file that is opened would get it instead: servers that are started would write into a connection.
+    """
+    closed = set()
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - until the end
+            closed.add(name)
+    return closed
 
 
 def _run(words: list[str]) -> int:
