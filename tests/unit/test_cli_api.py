@@ -366,7 +366,9 @@ def test_without_an_address_or_credentials_it_says_what_to_set(
     assert "There are no AWS credentials to sign the call with. Set AWS_PROFILE" in capsys.readouterr().err
     monkeypatch.delenv("TRUEUP_API")
     assert 2 == main(["jobs"])
-    assert "TRUEUP_API is not set. Set it to the stack's output Api" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "TRUEUP_API is not set. Set it to the stack's output Api" in told
+    assert "`trueup up > stack.env`" in told
 
 
 def test_a_profile_that_is_not_there_is_the_callers_mistake(

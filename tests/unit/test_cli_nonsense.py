@@ -154,7 +154,14 @@ def test_a_job_file_that_is_nonsense(
         (["validate", "/dev/zero"], "/dev/zero: it is larger than 262,144 bytes."),
         (["validate", "binary"], "binary: it is not UTF-8 text."),
         (["new", "flights"], "is there already. Choose another name"),
-        (["new", "x", "--in", "binary"], "the job cannot be written: "),
+        (["new", "x", "--in", "binary"], "the job cannot be written: binary: File exists. Nothing was left"),
+        (["up", "--faults", "none"], "The faults in none cannot be read: No such file or directory. Name a"),
+        (
+            ["up", "--faults", "folder"],
+            "The faults in folder cannot be read: Is a directory. Name a text file",
+        ),
+        (["up", "--faults", "binary"], "The faults in binary cannot be read: 'utf-8' codec"),
+        (["up", "--faults", "/dev/zero"], "The faults in /dev/zero cannot be read: it is larger than"),
         (["demo", "--seed", "x"], "Invalid value for '--seed'"),
         (["demo", "all"], "Got unexpected extra argument"),
         (["valdate"], "No such command 'valdate'. Did you mean 'validate'?"),
@@ -200,7 +207,10 @@ def test_arguments_that_are_nonsense(
         ([*WINDOW, "--param", "most=" + "9" * 5_000], "params.most: "),
         ([*WINDOW, "--param", "price=NaN"], 'params.price: "NaN" is not of type number. Give a number.'),
         ([*WINDOW, "--param", "price=1e999"], 'params.price: "1e999" is not of type number.'),
-        ([*WINDOW, "--jobs", "folder"], "no job is called 'flights-summary'. There are no job files here."),
+        (
+            [*WINDOW, "--jobs", "folder"],
+            "no job is called 'flights-summary'. There are no job files here: write one with `trueup new",
+        ),
     ],
 )
 def test_an_estimate_of_nonsense(

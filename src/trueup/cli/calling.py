@@ -45,7 +45,8 @@ class Client:
         if not address:
             raise UsageError(
                 f"It is not known where the API is: {VARIABLE} is not set.",
-                remedy="Set it to the stack's output Api, or give --api.",
+                remedy="Set it to the stack's output Api, or give --api. "
+                "`trueup up > stack.env` starts a stack here, and `. ./stack.env` in another shell sets it.",
             )
         self._api = SignedApi(address, _keys(person, address) if person else None)
 

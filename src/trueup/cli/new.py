@@ -152,7 +152,11 @@ def _write_all(
                 file.write(text)
     except OSError as error:
         _take_away(home, made)
-        raise UsageError(f"the job cannot be written: {error}.", remedy="Nothing was left behind.") from error
+        what = f"{error.filename or folder}: {error.strerror or error}"
+        raise UsageError(
+            f"the job cannot be written: {what}. Nothing was left behind.",
+            remedy="Name a folder that can be written to with --in.",
+        ) from error
 
 
 def _take_away(home: Path, made: list[Path]) -> None:

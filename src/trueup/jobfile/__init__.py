@@ -20,6 +20,10 @@ from trueup.yamlfile import Problem, dotted, read_yaml
 
 MOST_BYTES = 256 * 1024
 _MOST_PROBLEMS = 30
+_NONE_HERE = (
+    "There are no job files here: write one with `trueup new NAME`, "
+    "or name the folder that holds containers/*/job.yaml with --jobs."
+)
 
 
 def load(path: Path) -> AnyJob:
@@ -104,7 +108,7 @@ def find(jobs: Mapping[str, AnyJob], name: str) -> AnyJob:
         return jobs[name]
     raise UsageError(
         f"no job is called {cut(name, 60)!r}.",
-        remedy=instead(name, list(jobs), "There are no job files here."),
+        remedy=instead(name, list(jobs), _NONE_HERE),
     )
 
 

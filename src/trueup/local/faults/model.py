@@ -31,6 +31,7 @@ def _ends(value: tuple[float, float]) -> tuple[float, float]:
     return value
 
 
+_MOST_BYTES = 2**20
 _Second = Annotated[float, Field(ge=0, le=LONGEST)]
 Seconds = Annotated[tuple[_Second, _Second], BeforeValidator(_range), AfterValidator(_ends)]
 """A time, or the ends between which the seed chooses one."""
@@ -213,13 +214,25 @@ def fault(kind: str, **fields: Any) -> Fault:
 def read_plan(path: Path) -> FaultPlan:
     """The plan in a file, YAML or JSON. Raises UsageError with every mistake and its place."""
     try:
-        document = read_yaml(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The faults could not be read: {error}", remedy="Name a file of faults.") from error
+        document = read_yaml(_text(path))
+    except (OSError, ValueError) as error:  # the latter of bytes that are no text, and of a path that is none
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(
+            f"The faults in {path} cannot be read: {why}.",
+            remedy="Name a text file of faults; docs/faults.md shows one.",
+        ) from error
     if document.problems:
         wrong = "\n".join(f"{path}:{one.line}: {one}" for one in document.problems)
         raise UsageError(wrong, remedy="docs/faults.md shows such a file.")
     return as_plan(document.data, str(path))
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise ValueError(f"it is larger than {_MOST_BYTES:,} bytes")
+    return data.decode("utf-8")
 
 
 def as_plan(data: Any, where: str = "the faults") -> FaultPlan:
