@@ -24,7 +24,6 @@ from trueup.testing import LocalRun
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SNIPPET = re.compile(r"```(?:python|yaml)\n# (samples/\S+)\n(.*?)```", re.DOTALL)
-CODE = re.compile(r"```(?:python|yaml)\n(?!# samples/)")
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 HEADER = "year,month,day,carrier,flight,origin,sched_dep_time,dep_delay\n"
 
