@@ -19,3 +19,8 @@ def in_json(document: object) -> str:
 def printable(text: str) -> str:
     """Text that came from somewhere else, as a terminal may show it: control characters are escaped."""
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same of a text that may have lines and tabs, which stay."""
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))

@@ -11,7 +11,7 @@ import typer
 from trueup.cli.answers import what_is_wrong
 from trueup.cli.patience import AT_ONCE, patiently
 from trueup.errors import StoreUnavailable, TrueupError, UsageError
-from trueup.texts import printable
+from trueup.texts import printable, printable_lines
 
 if TYPE_CHECKING:
     from trueup.aws.api import Reply
@@ -148,14 +148,10 @@ def _checked(reply: Reply) -> Reply:
     field = f"{problem['field']}: " if problem.get("field") else ""
     kinds = {_WRONG: UsageError, _UNKNOWN: UsageError}
     kind = StoreUnavailable if _passes(reply.status) else kinds.get(reply.status, TrueupError)
-    raise kind(_shown(field + str(problem["detail"])), remedy=_shown(str(problem["remedy"])))
+    detail, remedy = (printable_lines(str(problem[name])) for name in ("detail", "remedy"))
+    raise kind(printable(field) + detail, remedy=remedy)
 
 
 def _passes(status: int) -> bool:
     """Whether it may go better the next time: too many calls at once, or something is out of order."""
     return status == _MANY or status >= _FAULT
-
-
-def _shown(text: str) -> str:
-    """A problem's text, which may have lines."""
-    return "\n".join(map(printable, text.split("\n")))

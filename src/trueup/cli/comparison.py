@@ -10,7 +10,7 @@ import typer
 
 from trueup.cli.calling import Client, run_path
 from trueup.cli.exits import INCOMPLETE, of_verdict
-from trueup.cli.output import print_json, print_table, say, shown_person, shown_time
+from trueup.cli.output import print_json, print_table, say, shown_person, shown_time, tell
 from trueup.errors import UsageError
 
 REPAIR_VERDICTS = frozenset({"REPAIRED", "REAPPEARED", "UNREPAIRED"})
@@ -56,7 +56,7 @@ def told(found: Any, as_text: Callable[[Any], None], html: Path | None, *, json:
         return
     as_text(found)
     if html is not None:
-        print(f"The page is in {html}.")
+        tell(f"The page is in {html}.")
 
 
 def _write_page(file: Path, text: str) -> None:
@@ -70,46 +70,46 @@ def _write_page(file: Path, text: str) -> None:
 
 def show(found: dict[str, Any]) -> None:
     """Print what a reconciliation found."""
-    print(f"{found['runId']}  {found['verdict']}")
+    tell(f"{found['runId']}  {found['verdict']}")
     for reason in found["reasons"]:
-        print(f"  {reason}")
-    print(f"{found['job']}, {found['invariant']}, asked for by {shown_person(found['requester'])}")
+        tell(f"  {reason}")
+    tell(f"{found['job']}, {found['invariant']}, asked for by {shown_person(found['requester'])}")
     print_table(list(_CLASSES), [tuple(f"{found['counts'][name]:,}" for name in _CLASSES)], right=_CLASSES)
     for line in found["states"]:
-        print(f"{line['state']} {line['kind']} {line['findings']:,}")
+        tell(f"{line['state']} {line['kind']} {line['findings']:,}")
     _show_ages(found["ages"])
     for line in found["known"]:
         until = f"{shown_person(line['who'])}, until {shown_time(line['until'])} UTC: {line['why']}"
-        print(f"{line['findings']:,} of {line['signed']:,} known by {until}")
+        tell(f"{line['findings']:,} of {line['signed']:,} known by {until}")
     for line in found["fields"]:
-        print(f"{line['name']}: {line['reason']}, {line['findings']:,}")
+        tell(f"{line['name']}: {line['reason']}, {line['findings']:,}")
     for side, one in found["coverage"].items():
-        print(f"{side} {one['source']}: {one['rows']:,} rows, {one['proved']:,} of them counted apart")
+        tell(f"{side} {one['source']}: {one['rows']:,} rows, {one['proved']:,} of them counted apart")
     for one in found["findings"][:_SHOWN]:
         key = "(no key)" if one["key"] is None else ", ".join(one["key"])
-        print(f"{one['kind']} {key}" + (f" ({one['state']})" if one.get("state") else ""))
+        tell(f"{one['kind']} {key}" + (f" ({one['state']})" if one.get("state") else ""))
     if len(found["findings"]) > _SHOWN:
-        print("and more; --json and --html show the first ones, and where all lie")
+        tell("and more; --json and --html show the first ones, and where all lie")
     if "repair" in found:
         _show_repair(found["repair"])
 
 
 def _show_repair(found: dict[str, Any]) -> None:
-    print(f"{found['runId']}  {found['verdict']}")
+    tell(f"{found['runId']}  {found['verdict']}")
     for reason in found["reasons"]:
-        print(f"  {reason}")
+        tell(f"  {reason}")
     if found["undoes"]:
-        print(f"takes back what {found['undoes']} repaired")
+        tell(f"takes back what {found['undoes']} repaired")
     approved = f"{shown_person(found['approvedBy'])} at {shown_time(found['approvedAt'])}"
-    print(f"gate {found['gate']} approved by {approved}, about {found['subjectSha256']}")
+    tell(f"gate {found['gate']} approved by {approved}, about {found['subjectSha256']}")
     for line in [*found["outcomes"], *found["verified"]]:
-        print(f"{line['outcome']} {line['action']} {line['items']:,}")
+        tell(f"{line['outcome']} {line['action']} {line['items']:,}")
 
 
 def _show_ages(ages: dict[str, Any]) -> None:
     if not ages["lines"]:
         return
     told = ", ".join(f"{line['findings']:,} {line['age']}" for line in ages["lines"])
-    print(f"of what is confirmed: {told}; the oldest since {shown_time(ages['oldest'])}")
+    tell(f"of what is confirmed: {told}; the oldest since {shown_time(ages['oldest'])}")
     for why in ages["unread"]:
-        print(f"called new, since what was found there before cannot be read: {why}")
+        tell(f"called new, since what was found there before cannot be read: {why}")

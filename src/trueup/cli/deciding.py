@@ -10,6 +10,7 @@ import typer
 
 from trueup.cli.calling import Client, run_path
 from trueup.cli.gates import SHOWN, lines
+from trueup.cli.output import tell
 from trueup.cli.patience import AT_ONCE, patiently
 from trueup.errors import UsageError
 
@@ -29,7 +30,7 @@ def decide(
     """Show the gate, have its hash named, and give the word. UsageError where it is named wrongly."""
     gate = _gate(there, run, name)
     if not quiet:
-        print("\n".join(lines(gate)))
+        tell("\n".join(lines(gate)))
     named_hash(run, "gates", gate["sha256"], sha, verb)
     path = run_path(run, "gates", quote(name, safe=""), verb)
     # The whole hash of what was shown: had it changed since, the word would be refused. The same word of the

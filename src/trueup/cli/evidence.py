@@ -10,7 +10,7 @@ import typer
 from trueup.cli.calling import Address, Person, RunId, client, run_path
 from trueup.cli.exits import FAILED
 from trueup.cli.fetching import check_new, fetch
-from trueup.cli.output import Json, print_json, print_table, say, shown_person
+from trueup.cli.output import Json, print_json, print_table, say, shown_person, tell
 
 EXAMPLE = "trueup evidence flights-reconcile-20260706T010000Z-abcd --to evidence"
 _WITH_VALUES = ("before-images and outcomes", "repair plan")
@@ -51,19 +51,19 @@ def command(
 
 def _show(found: dict[str, Any], to: Path | None) -> None:
     manifest = found["manifest"]
-    print(f"{manifest['runId']}  {manifest['verdict'] or manifest['status']}")
-    print(f"manifest {found['location']}  SHA-256 {found['sha256']}")
+    tell(f"{manifest['runId']}  {manifest['verdict'] or manifest['status']}")
+    tell(f"manifest {found['location']}  SHA-256 {found['sha256']}")
     for gate in manifest["gates"]:
         who = shown_person(gate["decidedBy"]) if gate["decidedBy"] else "nobody"
-        print(f"gate {gate['name']}: {gate['status']} by {who}, about {gate['subjectSha256']}")
+        tell(f"gate {gate['name']}: {gate['status']} by {who}, about {gate['subjectSha256']}")
     rows = [
         (one["kind"], one["sha256"][:12], _mark(one, found), one["location"]) for one in manifest["objects"]
     ]
     print_table(["what", "sha-256", "", "where"], rows)
     if "folder" in found:
-        print(f"All of it is in {to}, and is what the manifest says.")
+        tell(f"All of it is in {to}, and is what the manifest says.")
         if any(one["kind"] in _WITH_VALUES for one in manifest["objects"]):
-            print("It holds rows as they were before the repair, in the clear: keep it as you keep the data.")
+            tell("It holds rows as they were before the repair, in the clear: keep it as you keep the data.")
 
 
 def _mark(one: dict[str, Any], found: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from trueup.cli.calling import Address, Person, client, run_path
 from trueup.cli.exits import DONE, WAITS
-from trueup.cli.output import Json, print_json, print_table, shown_person, shown_time
+from trueup.cli.output import Json, print_json, print_table, shown_person, shown_time, tell
 
 EXAMPLE = "trueup gates flights-summary-20260706T010000Z-abcd"
 SHOWN = 8
@@ -34,7 +34,7 @@ def command(
     elif run is None:
         print_table(["run", "gate", "asks about", "asked by", "until"], map(_row, gates))
     else:
-        print("\n\n".join("\n".join(lines(gate)) for gate in gates) or f"{run} came to no gate.")
+        tell("\n\n".join("\n".join(lines(gate)) for gate in gates) or f"{run} came to no gate.")
     raise typer.Exit(WAITS if any(gate["status"] == "OPEN" for gate in gates) else DONE)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from trueup.cli.calling import Address, Limit, Person, RunId, client, run_path
-from trueup.cli.output import Json, print_json, shown_time
+from trueup.cli.output import Json, print_json, shown_time, tell
 
 EXAMPLE = "trueup logs flights-summary-20260706T010000Z-abcd --partition date=2013-01-05"
 
@@ -27,4 +27,4 @@ def command(
         print_json({"lines": list(lines)})
         return
     for line in lines:
-        print(f"{shown_time(line['at'])} {line['message']}")
+        tell(f"{shown_time(line['at'])} {line['message']}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 import sys
@@ -11,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trueup.texts import in_json
+from trueup.texts import in_json, printable_lines
 
 _WIDE = 1_000
 
@@ -21,6 +22,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document inst
 def say(line: str, *, aside: bool = False) -> None:
     """Print a line at once and whole, from any thread; `aside` on standard error."""
     print(f"{line}\n", end="", file=sys.stderr if aside else sys.stdout, flush=True)
+
+
+def tell(text: str) -> None:
+    """Print what came from elsewhere, such as a job's words: it moves no cursor and hides nothing."""
+    print(printable_lines(text), flush=True)
 
 
 def program() -> str:
@@ -34,8 +40,11 @@ def program() -> str:
 
 
 def print_json(document: Any) -> None:
-    """Print a JSON document on one line, so that a script can take the last line of any command."""
-    print(in_json(document))
+    """Print a JSON document on one line, so that a script can take the last line of any command.
+
+    What a terminal may not show is escaped, which is the same JSON.
+    """
+    print("".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in in_json(document)))
 
 
 def shown_time(instant: str | None) -> str:
@@ -70,7 +79,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right:
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(printable_lines, row))
     # A pipe has no width: a line broken in two is of no use to whoever reads it.
     width = None if sys.stdout.isatty() else _WIDE
     Console(highlight=False, markup=False, width=width).print(table)

@@ -10,7 +10,7 @@ import typer
 from trueup.cli.calling import Address, Person, RunId, client, run_path
 from trueup.cli.comparison import fetched, show_reconciled, told
 from trueup.cli.exits import of_verdict
-from trueup.cli.output import Json, duration, print_table, shown_person, verified
+from trueup.cli.output import Json, duration, print_table, shown_person, tell, verified
 
 EXAMPLE = "trueup report flights-summary-20260706T010000Z-abcd --html report.html"
 
@@ -43,24 +43,24 @@ def command(
 
 
 def _show(found: dict[str, Any]) -> None:
-    print(f"{found['runId']}  {found['status']}" + (f" ({found['reason']})" if found["reason"] else ""))
-    print(f"{found['job']}, {found['window']}, asked for by {shown_person(found['requester'])}")
+    tell(f"{found['runId']}  {found['status']}" + (f" ({found['reason']})" if found["reason"] else ""))
+    tell(f"{found['job']}, {found['window']}, asked for by {shown_person(found['requester'])}")
     rows = [_row(line["status"], line["partitions"], line["records"]) for line in found["states"]]
     rows.append(_row("all", found["partitions"], found["records"]))
     print_table(["state", "partitions", *_FIGURES], rows, right=["partitions", *_FIGURES])
     for kind, reasons in (("skipped", found["skipped"]), ("rejected", found["rejected"]["reasons"])):
         for one in reasons:
-            print(f"{kind} {one['records']:,}: {one['reason']}")
+            tell(f"{kind} {one['records']:,}: {one['reason']}")
     for one in found["troubles"]:
         error = one["error"]
-        print(f"{one['status']} {one['partitionId']}: {error['message'] if error else one['reason'] or ''}")
-    print(f"{found['launches']:,} launches, {found['unclean']:,} cut; open {duration(found['openSeconds'])}")
-    print(f"asked to slow down {found['throttled']:,} times; worked again, about {found['replayed']:,}")
+        tell(f"{one['status']} {one['partitionId']}: {error['message'] if error else one['reason'] or ''}")
+    tell(f"{found['launches']:,} launches, {found['unclean']:,} cut; open {duration(found['openSeconds'])}")
+    tell(f"asked to slow down {found['throttled']:,} times; worked again, about {found['replayed']:,}")
     spending = found["spending"]
     beside = "" if spending["estimated"] is None else f" of {spending['estimated']:.4f} estimated"
-    print(f"dollars {spending['dollars']:.4f}{beside}")
+    tell(f"dollars {spending['dollars']:.4f}{beside}")
     if found.get("verification"):
-        print(verified(found["verification"]))
+        tell(verified(found["verification"]))
 
 
 def _row(state: str, partitions: int, records: dict[str, int]) -> tuple[str, ...]:

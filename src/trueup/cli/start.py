@@ -10,7 +10,7 @@ import typer
 
 from trueup.cli.calling import Address, Client, Person, client
 from trueup.cli.options import End, Keys, Param, Start, read_keys, typed_params
-from trueup.cli.output import Json, print_json, program
+from trueup.cli.output import Json, print_json, program, tell
 from trueup.cli.patience import AT_ONCE, patiently
 from trueup.cli.watching import EVERY, Every, follow, leave_with
 from trueup.errors import StoreUnavailable, UsageError
@@ -94,7 +94,7 @@ def _tell(started: dict[str, Any], *, json: bool, wait: bool) -> None:
         if not wait:
             print_json(started)
         return
-    print(started["runId"])
+    tell(started["runId"])
     if not wait:
         print(f"Follow it with: {program()} status {started['runId']} --watch")
 

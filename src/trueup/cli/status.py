@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from trueup.cli.calling import Address, Client, Person, client, run_path
-from trueup.cli.output import Json, print_json, print_table, shown_person, shown_time
+from trueup.cli.output import Json, print_json, print_table, shown_person, shown_time, tell
 from trueup.cli.watching import EVERY, Every, follow, leave_with, lines
 
 EXAMPLE = "trueup status flights-summary-20260706T010000Z-abcd"
@@ -43,7 +43,7 @@ def command(
     if json:
         print_json(detail)
     elif not watch:
-        print("\n".join(lines(detail)))
+        tell("\n".join(lines(detail)))
     leave_with(detail)
 
 

@@ -11,8 +11,9 @@ import typer
 
 from trueup.cli.calling import Client, run_path
 from trueup.cli.exits import of_run
-from trueup.cli.output import duration, shown_person, verified
+from trueup.cli.output import duration, shown_person, tell, verified
 from trueup.cli.patience import AT_ONCE, ON_THE_WAY
+from trueup.texts import printable_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,7 +44,7 @@ def _follow_in_lines(there: Client, run: str, every: float, quiet: bool) -> Any:
     for detail in _looks(there, run, every):
         line = summary(detail)
         if not quiet and line != said:
-            print(line, flush=True)
+            tell(line)
         said = line
     return detail
 
@@ -109,7 +110,7 @@ def lines(detail: Any) -> Iterator[str]:
 
 def fitting(detail: Any, console: Console) -> list[str]:
     """A run as it stands, with as many tasks as a terminal has room for, and how many more there are."""
-    shown, tasks = list(_as_a_whole(detail)), list(_tasks(detail))
+    shown, tasks = ([*map(printable_lines, found(detail))] for found in (_as_a_whole, _tasks))
     # The row below stays free, for the cursor.
     room = console.height - 1 - sum(_rows(line, console) for line in shown)
     for number, task in enumerate(tasks):
