@@ -13,6 +13,8 @@ DEFAULT_REGION = "us-east-1"
 DEFAULT_CLUSTER = "default"
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,255}")
+_DIGITS = 10
+"""Of a revision, which is an integer of 32 bits."""
 
 
 def is_name(text: str) -> bool:
@@ -80,6 +82,6 @@ def family_and_revision(reference: str) -> tuple[str, int | None]:
     Raises ApiError where the revision is not a number.
     """
     family, _, revision = reference.rpartition("task-definition/")[2].partition(":")
-    if revision and not revision.isdigit():
+    if revision and not (revision.isascii() and revision.isdigit() and len(revision) <= _DIGITS):
         raise ApiError("ClientException", f"Invalid revision number. Number: {revision}")
     return family, int(revision) if revision else None

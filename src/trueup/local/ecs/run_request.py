@@ -22,6 +22,7 @@ STEP_FUNCTIONS = "AWS Step Functions"
 """Step Functions' own startedBy has spaces, which others may not use (aws-facts sections 2.1 and 6.5)."""
 
 _STARTED_BY = re.compile(r"[A-Za-z0-9/_-]{0,128}")
+_UNITS = re.compile(r"[0-9]{1,9}")
 _CLIENT_TOKEN = re.compile(r"[!-~]{1,64}")
 PARAMETERS = (
     *("capacityProviderStrategy", "clientToken", "cluster", "count", "enableECSManagedTags", "group"),
@@ -147,7 +148,7 @@ def _told(
 
 def _size(name: str, overrides: Mapping[str, Any], definition: Definition) -> str:
     given = str(overrides.get(name) or definition.document.get(name) or "")
-    if not given.isdigit():
+    if not _UNITS.fullmatch(given):
         raise ApiError("ClientException", f"Invalid '{name}' setting for task.")
     return given
 
