@@ -68,7 +68,7 @@ def _body(raw: bytes) -> dict[str, Any]:
         raise ApiError("SerializationException", f"the body has to be JSON: {error}") from error
     if not isinstance(body, dict):
         raise ApiError("SerializationException", "the body has to be an object")
-    return _given(body)
+    return {name: _given(value) for name, value in body.items() if value is not None}
 
 
 def _given(value: Any) -> Any:
