@@ -15,7 +15,11 @@ import botocore.session
 from botocore.model import OperationModel, Shape
 
 from trueup.local.ecs.errors import ApiError, invalid
+from trueup.local.ecs.run_request import MAX_TAGS
 from trueup.local.stepfunctions.values import is_integer, is_number
+
+MAX_KEY, MAX_VALUE = 128, 256
+AWS_OWN = "aws:"
 
 _KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "string": (lambda value: isinstance(value, str), "String"),
@@ -58,6 +62,8 @@ def _problems(shape: Shape, value: Any, where: str) -> Iterator[str]:
     if shape.type_name == "structure":
         yield from _structure(shape, value, where)
     elif shape.type_name == "list":
+        if shape.name == "Tags" and len(value) > MAX_TAGS:
+            yield f"{where} can have at most {MAX_TAGS} items."
         for index, item in enumerate(value):
             yield from _problems(shape.member, item, f"{where}[{index}]")
     elif shape.type_name == "map":
@@ -69,6 +75,8 @@ def _problems(shape: Shape, value: Any, where: str) -> Iterator[str]:
 
 def _structure(shape: Shape, value: Mapping[str, Any], where: str) -> Iterator[str]:
     prefix = f"{where}." if where else ""
+    if shape.name == "Tag":
+        yield from _tag(value, prefix)
     for name in sorted(value.keys() - set(shape.members)):
         yield f"{prefix}{name} is no parameter; there are {', '.join(shape.members)}"
     for name, member in shape.members.items():
@@ -76,6 +84,16 @@ def _structure(shape: Shape, value: Mapping[str, Any], where: str) -> Iterator[s
             yield from _problems(member, value[name], f"{prefix}{name}")
         elif name in [*shape.required_members, *_NAMED.get(shape.name, ())]:
             yield f"{prefix}{name} can not be blank."
+
+
+def _tag(value: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    """What a tag breaks of the restrictions that the shape Tag names ([botocore ecs])."""
+    for name, most in (("key", MAX_KEY), ("value", MAX_VALUE)):
+        text = str(value.get(name, ""))
+        if len(text) > most:
+            yield f"{prefix}{name} can have at most {most} characters."
+        if text.lower().startswith(AWS_OWN):
+            yield f"{prefix}{name} cannot begin with {AWS_OWN}, which is reserved for AWS."
 
 
 def _token(value: Any) -> str:
