@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueup.local.ecs.clusters import Cluster, Clusters
-from trueup.local.ecs.definitions import Definition, Definitions
+from trueup.local.ecs.definitions import Definition, Definitions, check_size
 from trueup.local.ecs.errors import ApiError, invalid, not_implemented
 
 MAX_COUNT = 10
@@ -73,6 +73,9 @@ def read(body: Mapping[str, Any], clusters: Clusters, definitions: Definitions) 
     definition = definitions.runnable(str(body["taskDefinition"]))
     container = _only_container(definition)
     override = _override(overrides, container)
+    cpu, memory = (_size(name, overrides, definition) for name in ("cpu", "memory"))
+    if definition.fits_fargate:
+        check_size(int(cpu), int(memory))
     return RunRequest(
         cluster=cluster,
         definition=definition,
@@ -80,11 +83,11 @@ def read(body: Mapping[str, Any], clusters: Clusters, definitions: Definitions) 
         container=container,
         override=override,
         overrides=_told(overrides, override, container),
-        cpu=_size("cpu", overrides, definition),
-        memory=_size("memory", overrides, definition),
+        cpu=cpu,
+        memory=memory,
         group=body.get("group") or f"family:{definition.family}",
         started_by=body.get("startedBy"),
-        capacity_provider=_capacity_provider(body, cluster),
+        capacity_provider=_capacity_provider(body, cluster, definition),
         subnet=_subnet(body, definition),
         tags=_tags(body, definition, cluster),
         role=overrides.get("taskRoleArn") or definition.document.get("taskRoleArn"),
@@ -153,13 +156,16 @@ def _size(name: str, overrides: Mapping[str, Any], definition: Definition) -> st
     return given
 
 
-def _capacity_provider(body: Mapping[str, Any], cluster: Cluster) -> str | None:
+def _capacity_provider(body: Mapping[str, Any], cluster: Cluster, definition: Definition) -> str | None:
     """FARGATE or FARGATE_SPOT by a strategy; none where the launch type says it. Raises ApiError."""
     launch_type, strategy = body.get("launchType"), body.get("capacityProviderStrategy")
     if launch_type and strategy:
         raise invalid("Specifying both a launch type and capacity provider strategy is not supported.")
     if launch_type not in (None, "FARGATE"):
         raise not_implemented(f"Launch type {launch_type}", "FARGATE")
+    if launch_type and not definition.fits_fargate:
+        # The wording: aws/aws-cli#3983.
+        raise invalid("Task definition does not support launch_type FARGATE.")
     if launch_type:
         return None
     strategy = strategy or cluster.default_strategy
