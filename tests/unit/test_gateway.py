@@ -202,6 +202,25 @@ def test_an_answer_before_the_end_of_the_question_arrives() -> None:
     assert heard.startswith(b"HTTP/1.1 413")
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET / HTTP/1.0\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+    ],
+)
+def test_who_speaks_an_older_protocol_or_asks_for_another_is_answered(head: bytes) -> None:
+    """RFC 9112, section 3.2: HTTP/1.0 needs no Host; RFC 9110, section 7.8: an Upgrade may be ignored."""
+    with server(says(ok(b"here"))) as rest, gateway(listen(), {REST: rest}) as front:
+        address = front.removeprefix("http://").split(":")
+        with socket.create_connection((address[0], int(address[1])), timeout=20) as asking:
+            asking.sendall(head)
+            heard = b""
+            while not heard.endswith(b"here"):
+                heard += asking.recv(1000)
+    assert heard.startswith(b"HTTP/1.1 200")
+
+
 def test_who_asks_whether_to_go_on_may() -> None:
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -24,6 +25,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 SECONDS = 20.0
+NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
+"""Create a container, parameter name: an id of any call may be a name."""
 Document = dict[str, Any]
 
 
@@ -52,6 +55,8 @@ class FakeEngine:
         self.removed: list[FakeContainer] = []
         self.refuses_start: str | None = None
         self.kills_for_memory = False
+        self.answers_creation = asyncio.Event()
+        self.answers_creation.set()
 
     def app(self) -> Starlette:
         container = "/containers/{id}"
@@ -106,9 +111,13 @@ class FakeEngine:
         wanted = await request.json()
         if wanted["Image"] not in self.images:
             return _error(404, f"No such image: {wanted['Image']}")
-        identifier = f"{len(self.containers) + len(self.removed):064x}"
-        self.containers[identifier] = FakeContainer(wanted)
-        return JSONResponse({"Id": identifier, "Warnings": []}, 201)
+        name = request.query_params["name"]
+        assert NAME.fullmatch(name)
+        if name in self.containers:
+            return _error(409, f'Conflict. The container name "/{name}" is already in use')
+        self.containers[name] = FakeContainer(wanted)
+        await self.answers_creation.wait()
+        return JSONResponse({"Id": f"{len(self.removed):064x}", "Warnings": []}, 201)
 
     async def _inspect(self, request: Request) -> Response:
         found = self._of(request)

@@ -115,6 +115,8 @@ def test_a_service_with_too_many_protected_tasks_is_refused_under_200(stack: Sta
     ("body", "message"),
     [
         (b"{", "UpdateTaskProtection: failed to decode request"),
+        (b"\xff", "UpdateTaskProtection: failed to decode request"),
+        (b"[" * 100_000, "UpdateTaskProtection: failed to decode request"),
         ({"ProtectionEnabled": True, "Forever": True}, "UpdateTaskProtection: failed to decode request"),
         ({"ProtectionEnabled": "yes"}, "UpdateTaskProtection: failed to decode request"),
         ({"ExpiresInMinutes": 5}, "Invalid request: does not contain 'ProtectionEnabled' field"),

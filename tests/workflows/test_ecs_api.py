@@ -338,8 +338,9 @@ def test_a_task_is_made_to_end_with_an_exit_code(stack: Stack) -> None:
     assert admin("POST", f"{stack.ecs.endpoint}/_ecs/tasks/{arn.rpartition('/')[2]}/exit?code=64")["done"]
     task = stack.until(arn, "STOPPED")
     assert (64, "EssentialContainerExited") == (task["containers"][0]["exitCode"], task["stopCode"])
-    with pytest.raises(urllib.error.HTTPError, match="400"):
-        admin("POST", f"{stack.ecs.endpoint}/_ecs/tasks/{arn.rpartition('/')[2]}/exit?code=bad")
+    for code in ("bad", "-1", "256", "%C2%B2", "9" * 5000):
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            admin("POST", f"{stack.ecs.endpoint}/_ecs/tasks/{arn.rpartition('/')[2]}/exit?code={code}")
 
 
 @ON_LINUX

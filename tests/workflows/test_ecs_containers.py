@@ -80,11 +80,42 @@ def test_a_task_is_a_container_with_its_limits_and_its_environment(engine: FakeE
     assert agent.startswith(stack.ecs.endpoint)
     (gone,) = engine.removed
     assert {} == engine.containers
-    assert {"NetworkMode": "host", "NanoCpus": 250_000_000, "Memory": 512 * 1024 * 1024} == gone.wanted[
-        "HostConfig"
-    ]
-    assert {OWNER: owner_label(), "trueup.task": arn.rpartition("/")[2]} == gone.wanted["Labels"]
+    memory = 512 * 1024 * 1024
+    limits = {"NanoCpus": 250_000_000, "Memory": memory, "MemorySwap": memory}
+    assert {"NetworkMode": "host", **limits} == gone.wanted["HostConfig"]
+    labels = gone.wanted["Labels"]
+    assert (owner_label(), arn.rpartition("/")[2]) == (labels[OWNER], labels["trueup.task"])
+    assert arn == labels["com.amazonaws.ecs.task-arn"]
     assert not any(pair.startswith("PATH=") for pair in gone.wanted["Env"])
+
+
+def test_a_container_has_its_own_labels_and_limit(engine: FakeEngine, stack: Stack) -> None:
+    """Create a container: Labels and Memory; [botocore ecs] ContainerDefinition, dockerLabels and memory."""
+    labels = {"com.example": "mine", "com.amazonaws.ecs.container-name": "forged"}
+    stack.register("labelled", memory=256, memoryReservation=128, dockerLabels=labels)
+    told = stack.until(stack.run("true", "labelled"), "STOPPED")["containers"][0]
+    assert ("256", "128") == (told["memory"], told["memoryReservation"])
+    (gone,) = engine.removed
+    assert 256 * 1024 * 1024 == gone.wanted["HostConfig"]["Memory"]
+    given = gone.wanted["Labels"]
+    assert ("mine", "main") == (given["com.example"], given["com.amazonaws.ecs.container-name"])
+
+
+def test_a_container_whose_creation_is_never_answered_is_removed(engine: FakeEngine, tmp_path: Path) -> None:
+    """Create a container: name, by which it can be removed before its id is known."""
+    engine.answers_creation.clear()
+    with serving(tmp_path) as stack:
+        stack.run("true")
+        wait_until(lambda: bool(engine.containers))
+    assert {} == engine.containers
+
+
+def test_the_name_of_an_image_cannot_end_the_head_of_a_request(engine: FakeEngine, stack: Stack) -> None:
+    """Inspect an image: its name is a part of the path."""
+    name = "lost HTTP/1.1\r\nX: é/?#"
+    stack.register("strange", image=name)
+    task = stack.until(stack.run("true", "strange"), "STOPPED")
+    assert f"manifest for {name} not found" in task["stoppedReason"]
 
 
 def test_what_the_definition_does_not_name_is_the_images_own(engine: FakeEngine, stack: Stack) -> None:

@@ -115,7 +115,7 @@ class _Exchange:
     async def _ask(self, scope: Scope, receive: Receive) -> None:
         try:
             await self._pass(scope, receive)
-        except _CallerGone:
+        except (_CallerGone, h11.LocalProtocolError):
             # The server waits for the rest, and who reads its answer waits for the server.
             self._writer.transport.abort()
             raise
@@ -157,6 +157,8 @@ class _Exchange:
 def _passed_on(headers: list[Header]) -> list[Header]:
     # Who asks whether to go on was told to: its body is on the way.
     kept = [pair for pair in headers if pair[0] not in _OF_A_HOP | {b"expect"}]
+    if not any(name == b"host" for name, _ in kept):
+        kept.append((b"host", b"localhost"))  # who speaks HTTP/1.0 need not name one; here it is needed
     return [*kept, (b"connection", b"close")]
 
 
@@ -190,6 +192,7 @@ def gateway(listening: socket.socket, servers: Mapping[str, str]) -> Iterator[st
             log_config=None,
             access_log=False,
             lifespan="off",
+            ws="none",  # who asks for another protocol is answered in this one
             date_header=False,  # the servers' own pass through
             server_header=False,
         )

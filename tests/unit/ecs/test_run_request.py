@@ -104,6 +104,42 @@ def test_a_task_in_a_vpc_needs_a_network_configuration() -> None:
     ) == refused(case, taskDefinition="vpc")
 
 
+@pytest.mark.parametrize(
+    ("given", "fits"),
+    [
+        ({}, True),
+        ({"networkMode": "bridge"}, False),
+        ({"cpu": None}, False),
+        ({"memory": "3072"}, False),
+    ],
+)
+def test_a_definition_fits_fargate_or_cannot_be_run_there(given: dict[str, str | None], fits: bool) -> None:
+    """[botocore ecs] TaskDefinition, compatibilities; the wording: aws/aws-cli#3983."""
+    case = Case()
+    sound = {"family": "fit", "networkMode": "awsvpc", "cpu": "256", "memory": "512"}
+    body = {name: value for name, value in {**sound, **given}.items() if value is not None}
+    containers = [{"name": "main", "image": "app"}]
+    made = case.fargate.definitions.register({**body, "containerDefinitions": containers}, 0)
+    assert (["EC2", "FARGATE"] if fits else ["EC2"]) == made.document["compatibilities"]
+    call = {"taskDefinition": "fit", "launchType": "FARGATE", "networkConfiguration": SUBNETS}
+    if fits:
+        assert "fit" == read(case, **call).definition.family
+        overrides = {"cpu": "256", "memory": "3072"}
+        expected = ("ClientException", "No Fargate configuration exists for given values.")
+        assert expected == refused(case, **call, overrides=overrides)
+    else:
+        words = "Task definition does not support launch_type FARGATE."
+        size = {"overrides": {"cpu": "256", "memory": "512"}}
+        network = {} if "networkMode" in given else {"networkConfiguration": SUBNETS}
+        told = refused(case, **{"taskDefinition": "fit", "launchType": "FARGATE", **size, **network})
+        assert ("InvalidParameterException", words) == told
+
+
+def test_a_call_that_names_no_launch_type_runs_on_fargate() -> None:
+    """On AWS it runs on instances, which there are none of here (API reference, RunTask, launchType)."""
+    assert "job" == read(Case()).definition.family
+
+
 def test_an_inactive_definition_cannot_be_run_and_its_family_runs_the_latest_active_one() -> None:
     """aws-facts section 2.2; the wording with RunTask: DefangLabs/defang#775."""
     case = Case()

@@ -47,7 +47,7 @@ async def test_the_same_request_again_is_the_same_service_and_another_one_is_ref
         ({"launchType": "EC2"}, "UnsupportedFeatureException", "Launch type EC2 is not implemented"),
         ({"schedulingStrategy": "DAEMON"}, "UnsupportedFeatureException", "schedulingStrategy DAEMON"),
         ({"loadBalancers": [{}]}, "UnsupportedFeatureException", "CreateService with loadBalancers"),
-        ({"desiredCount": "2"}, "InvalidParameterException", "Invalid type for parameter desiredCount"),
+        ({"desiredCount": "2"}, "SerializationException", "STRING_VALUE cannot be converted to Integer"),
         ({"launchType": "MOON"}, "InvalidParameterException", "launchType must be one of EC2, FARGATE"),
         (
             {"deploymentController": {"type": "EXTERNAL"}},

@@ -109,6 +109,9 @@ def test_a_case_that_is_not_there_is_refused(said: str, case: str) -> None:
     ("said", "raw"),
     [
         ("neither an attempt nor a range", {"MockedResponses": {"A": {"x": {"Return": 1}}}}),
+        ("neither an attempt nor a range", {"MockedResponses": {"A": {"²": {"Return": 1}}}}),
+        ("neither an attempt nor a range", {"MockedResponses": {"A": {"0-": {"Return": 1}}}}),
+        ("neither an attempt nor a range", {"MockedResponses": {"A": {"9" * 5000: {"Return": 1}}}}),
         ("either a Return or a Throw", {"MockedResponses": {"A": {"0": {}}}}),
         ("StateMachines has to be an object", {"StateMachines": []}),
         ("run backwards", {"MockedResponses": {"A": {"3-1": {"Return": 1}}}}),

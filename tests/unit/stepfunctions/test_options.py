@@ -37,9 +37,45 @@ def test_the_command_line_comes_before_the_variables(monkeypatch: pytest.MonkeyP
     assert 0.1 == parse(["--time-scale", "0.1"]).scale
 
 
+def test_a_variable_that_is_empty_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As files for `docker run --env-file` and compose leave them."""
+    for name in (
+        "AWS_ACCOUNT_ID",
+        "AWS_DEFAULT_REGION",
+        "WAIT_TIME_SCALE",
+        "LAMBDA_ENDPOINT",
+        "SFN_MOCK_CONFIG",
+    ):
+        monkeypatch.setenv(name, "")
+    options = parse([])
+    assert ("000000000000", "us-east-1", 1.0) == (options.account, options.region, options.scale)
+    assert (None, {}) == (options.mocks, dict(options.endpoints))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--region", "us/east:1"], "a region such as us-east-1 is needed"),
+        (["--account", "abc"], "up to 12 digits are needed"),
+        (["--lambda-endpoint", "127.0.0.1:4566"], "a URL such as http://127.0.0.1:4566 is needed"),
+        (["--endpoint", "dynamodb="], "--endpoint dynamodb: a URL such as"),
+        (["--endpoint", "*=http://:80"], "--endpoint *: a URL such as"),
+        (["--endpoint", "*=http://a:b"], "--endpoint *: a URL such as"),
+        (["--endpoint", "dynamo=http://127.0.0.1"], "a service by botocore's name, such as dynamodb"),
+        (["--endpoint", "dynamodb"], "--endpoint takes SERVICE=URL"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_told(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        parse(arguments)
+    assert said in capsys.readouterr().err
+
+
 def test_the_options_of_step_functions_local_are_taken_too() -> None:
     options = parse(["--aws-account", "1", "--aws-region", "eu-west-1", "--wait-time-scale", "0.1",
-                     "--glue-endpoint", "http://glue"])  # fmt: skip
+                     "--glue-endpoint", "http://glue", "--step-functions-endpoint", "http://me"])  # fmt: skip
     assert ("1", "eu-west-1", 0.1) == (options.account, options.region, options.scale)
     assert {"glue": "http://glue"} == dict(options.endpoints)
 

@@ -182,9 +182,14 @@ def test_a_role_is_named_by_its_arn(role: str) -> None:
 
 @pytest.mark.parametrize(
     ("said", "keys"),
-    [("more than one tag", ["a", "a"]), ("cannot begin with aws:", ["aws:a"]), ("cannot begin", ["AWS:a"])],
+    [
+        ("more than one tag", ["a", "a"]),
+        ("cannot begin with aws:", ["aws:a"]),
+        ("cannot begin", ["AWS:a"]),
+        ("Value null at 'tags.2.member.key'", ["a", None]),
+    ],
 )
-def test_tags_that_aws_refuses_are_refused(said: str, keys: list[str]) -> None:
+def test_tags_that_aws_refuses_are_refused(said: str, keys: list[str | None]) -> None:
     async def scene(world: World) -> None:
         tags = [{"key": key, "value": str(number)} for number, key in enumerate(keys)]
         with pytest.raises(ApiError, match=said):

@@ -18,8 +18,10 @@ DEEP = "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1)
 ODD = {
     "half of a surrogate pair": r'["\ud83d"]',
     "larger than any number": "[1e400]",
+    "larger than any number here": "9" * 400,
     "nested more than": DEEP,
-    "4300 digits": "9" * 5000,
+    r"99… \(5000 characters\) is larger than any number": "9" * 5000,
+    "byte order mark": "\ufeff{}",
 }
 
 
@@ -32,7 +34,7 @@ def test_what_cannot_go_out_again_does_not_come_in(said: str, binary: bool) -> N
 
 
 def test_bytes_that_are_no_text_do_not_come_in() -> None:
-    with pytest.raises(ValueError, match="utf-8"):
+    with pytest.raises(ValueError, match="the text is not UTF-8, from byte 1 on"):
         from_text(b'"\xed\xa0\x80"')
 
 
@@ -43,7 +45,16 @@ def test_no_depth_ends_the_process(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[1e308]", r'["\ud83d\ude00"]', r'["\\ud83d"]', DEEP[1:-1], "[" + "[]," * 1000 + "[]]"]
+    "text",
+    [
+        "[1e308]",
+        "-" + "9" * 308,
+        f'"{"9" * 400}"',
+        r'["\ud83d\ude00"]',
+        r'["\\ud83d"]',
+        DEEP[1:-1],
+        "[" + "[]," * 1000 + "[]]",
+    ],
 )
 def test_everything_else_goes_out_as_it_came(text: str) -> None:
     assert json.loads(text) == json.loads(to_text(from_text(text)).encode())

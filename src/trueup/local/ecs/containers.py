@@ -17,9 +17,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from trueup.local.ecs.definitions import UNITS
-from trueup.local.ecs.engine import NOT_FOUND, Engine, EngineError, frames, reports
+from trueup.local.ecs.engine import NOT_FOUND, SECONDS, Engine, EngineError, frames, reports
 from trueup.local.ecs.errors import CannotStart
 from trueup.local.ecs.images import Image
 from trueup.local.ecs.launching import KILLED, Order
@@ -32,6 +33,8 @@ DRAIN_SECONDS = 5.0
 _NANO = 1_000_000_000
 _MIB = 1024 * 1024
 _ANYTHING = (EngineError, OSError, TimeoutError)
+_REMOVED = {"force": "true", "v": "true"}
+"""Running or not, with the volumes that have no name."""
 
 Document = dict[str, Any]
 
@@ -60,10 +63,10 @@ class ContainerProcess:
 
     pid = 0
 
-    def __init__(self, engine: Engine, identifier: str, log: Path, stop_signal: str) -> None:
+    def __init__(self, engine: Engine, path: str, log: Path, stop_signal: str) -> None:
         self.reason: str | None = None
         self._engine = engine
-        self._path = f"/containers/{identifier}"
+        self._path = path
         self._stop_signal = stop_signal
         self._frozen = False
         self._last: asyncio.Task[None] | None = None
@@ -96,7 +99,7 @@ class ContainerProcess:
 
     async def remove(self) -> None:
         """Remove it, running or not."""
-        await self._call("DELETE", "", {"force": "true", "v": "true"})
+        await self._call("DELETE", "", _REMOVED)
 
     def _tell(self, word: Coroutine[Any, Any, Any]) -> None:
         before = self._last
@@ -116,11 +119,10 @@ class ContainerProcess:
     async def _live(self) -> int:
         try:
             answer = await self._engine.call("POST", f"{self._path}/wait", seconds=None)
-            code = int(answer["StatusCode"])
-        except _ANYTHING:
+            code = int(_said(answer, "StatusCode"))
+        except (*_ANYTHING, TypeError, ValueError):
             code = KILLED  # the engine is gone, and its containers with it or out of reach
-        told = await self._call("GET", "/json") or {}
-        if told.get("State", {}).get("OOMKilled"):
+        if _said(await self._call("GET", "/json"), "State", "OOMKilled"):
             self.reason = OUT_OF_MEMORY
         await asyncio.wait([self._logging], timeout=DRAIN_SECONDS)
         self._logging.cancel()
@@ -150,8 +152,7 @@ class ContainerLauncher:
         for identifier, owner in (await self._engine.containers(OWNER)).items():
             if not _lives(owner):
                 with suppress(*_ANYTHING):
-                    path = f"/containers/{identifier}"
-                    await self._engine.call("DELETE", path, {"force": "true", "v": "true"})
+                    await self._engine.call("DELETE", f"/containers/{identifier}", _REMOVED)
 
     async def pull(self, reference: str) -> Image:
         """The image, pulled or built where it is not there. Raises CannotStart."""
@@ -165,15 +166,15 @@ class ContainerLauncher:
                     await self._make(name, build)
                     found = await self._inspect(name)
         except _ANYTHING as error:
-            raise CannotStart(_cannot_pull(reference, str(error))) from error
+            raise CannotStart(_cannot_pull(reference, _words(error))) from error
         if found is None:
             raise CannotStart(_cannot_pull(reference, "not found"))
-        digests = found.get("RepoDigests") or [f"@{found['Id']}"]
-        return Image((), Path("/"), digest=digests[0].partition("@")[2], name=name)
+        digests = _said(found, "RepoDigests") or [f"@{_said(found, 'Id')}"]
+        return Image((), Path("/"), digest=str(digests[0]).partition("@")[2], name=name)
 
     async def _inspect(self, name: str) -> Document | None:
         try:
-            found: Document = await self._engine.call("GET", f"/images/{name}/json")
+            found: Document = await self._engine.call("GET", f"/images/{quote(name, safe='/:@')}/json")
         except EngineError as error:
             if error.status == NOT_FOUND:
                 return None
@@ -194,20 +195,22 @@ class ContainerLauncher:
 
     async def start(self, order: Order) -> ContainerProcess:
         """Create and start a container. Raises CannotStart."""
+        # A name of our own: what was created can be removed also where the answer to that was lost.
+        name = f"trueup-{order.name}"
+        path, step = f"/containers/{name}", "CannotCreateContainerError"
         try:
-            made = await self._engine.call("POST", "/containers/create", body=_wanted(order))
-        except _ANYTHING as error:
-            raise CannotStart(f"CannotCreateContainerError: {_words(error)}") from error
-        path = f"/containers/{made['Id']}"
-        try:
+            await self._engine.call("POST", "/containers/create", {"name": name}, _wanted(order))
+            step = "CannotStartContainerError"
             told = await self._engine.call("GET", f"{path}/json")
             await self._engine.call("POST", f"{path}/start")
-        except _ANYTHING as error:
+        except BaseException as error:  # who is cancelled leaves nothing behind either
             with suppress(*_ANYTHING):
-                await self._engine.call("DELETE", path, {"force": "true", "v": "true"})
-            raise CannotStart(f"CannotStartContainerError: {_words(error)}") from error
-        signal = told.get("Config", {}).get("StopSignal") or "SIGTERM"
-        process = ContainerProcess(self._engine, made["Id"], order.log, signal)
+                await self._engine.call("DELETE", path, _REMOVED)
+            if isinstance(error, _ANYTHING):
+                raise CannotStart(f"{step}: {_words(error)}") from error
+            raise
+        signal = _said(told, "Config", "StopSignal") or "SIGTERM"
+        process = ContainerProcess(self._engine, path, order.log, str(signal))
         self._alive.add(process)
         ending = asyncio.create_task(self._forget(process))
         self._ending.add(ending)
@@ -230,11 +233,12 @@ def _wanted(order: Order) -> Document:
     return {
         "Image": order.image,
         "Env": [f"{name}={value}" for name, value in order.environment.items()],
-        "Labels": {OWNER: owner_label(), "trueup.task": order.name},
+        "Labels": {**order.labels, OWNER: owner_label(), "trueup.task": order.name},
         "HostConfig": {
             "NetworkMode": "host",
             "NanoCpus": order.cpu * _NANO // UNITS,
             "Memory": order.memory * _MIB,
+            "MemorySwap": order.memory * _MIB,  # memory and swap together: Fargate has no swap
         },
         **{name: list(words) for name, words in named.items() if words},
     }
@@ -273,7 +277,7 @@ def _lives(owner: str) -> bool:
     """Whether the process that a label names still runs; of another machine's nobody here knows."""
     host, _, process = owner.partition(":")
     pid, _, began = process.partition(":")
-    if host != socket.gethostname() or not pid.isdigit():
+    if host != socket.gethostname() or not pid.isdecimal():
         return True
     try:
         os.kill(int(pid), 0)
@@ -293,7 +297,16 @@ def _began(pid: int) -> str:
 
 
 def _words(error: BaseException) -> str:
-    return error.message if isinstance(error, EngineError) else str(error)
+    if isinstance(error, EngineError):
+        return error.message
+    return str(error) or f"the container engine did not answer within {SECONDS:g} seconds"
+
+
+def _said(answer: Any, *names: str) -> Any:
+    """What an answer has under names within names; None where it is not there."""
+    for name in names:
+        answer = answer.get(name) if isinstance(answer, dict) else None
+    return answer
 
 
 def _cannot_pull(reference: str, why: str) -> str:

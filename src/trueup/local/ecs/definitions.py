@@ -63,6 +63,11 @@ class Definition:
         return int(self.document["revision"])
 
     @property
+    def fits_fargate(self) -> bool:
+        """Whether it can be run where Fargate is asked for."""
+        return "FARGATE" in self.document["compatibilities"]
+
+    @property
     def active(self) -> bool:
         """Whether it can be run."""
         return bool(self.document["status"] == ACTIVE)
@@ -114,8 +119,8 @@ class Definitions:
             "status": ACTIVE,
             "volumes": document.get("volumes", []),
             "placementConstraints": document.get("placementConstraints", []),
-            "compatibilities": ["EC2", "FARGATE"],
         }
+        document["compatibilities"] = ["EC2", "FARGATE"] if _fits_fargate(document) else ["EC2"]
         made = Definition(document, list(given.get("tags") or []))
         self._families.setdefault(family, {})[revision] = made
         return made
@@ -203,10 +208,23 @@ def _check_fargate(request: Mapping[str, Any]) -> None:
     for name in ("cpu", "memory"):
         if not request.get(name):
             raise ApiError("ClientException", f"Fargate requires that '{name}' be defined at the task level.")
-    cpu, memory = (int(_units(request[name])) for name in ("cpu", "memory"))
+    check_size(*(int(_units(request[name])) for name in ("cpu", "memory")))
+
+
+def check_size(cpu: int, memory: int) -> None:
+    """Raises ApiError where Fargate has no such pair of units and MiB."""
     if memory not in FARGATE_SIZES.get(cpu, ()):
         # The wording: developer guide, "Invalid CPU or memory value specified".
         raise ApiError("ClientException", "No Fargate configuration exists for given values.")
+
+
+def _fits_fargate(document: Mapping[str, Any]) -> bool:
+    """Whether it has what Fargate needs ([botocore ecs], TaskDefinition, compatibilities)."""
+    try:
+        _check_fargate(document)
+    except ApiError:
+        return False
+    return True
 
 
 def _check_supported(given: Mapping[str, Any]) -> None:

@@ -65,8 +65,11 @@ def _container(container: Container, task: Task) -> Document:
         "networkBindings": [],
         "networkInterfaces": [],
         "healthStatus": "UNKNOWN",
-        "cpu": str(container.definition.get("cpu", 0)),
-        "memory": _text(container.definition.get("memory")),
+        "cpu": str(container.cpu),
+        "memory": _text(container.memory),
+        "memoryReservation": _text(
+            container.override.get("memoryReservation") or container.definition.get("memoryReservation")
+        ),
     }
     return {name: value for name, value in told.items() if value is not None}
 

@@ -23,6 +23,7 @@ from trueup.local.ecs.faults import Faults, Launch, NoFaults, Refusal
 from trueup.local.ecs.images import Image, Images
 from trueup.local.ecs.launching import Launcher, Order
 from trueup.local.ecs.life import Life, Surroundings
+from trueup.local.ecs.metadata import container_labels
 from trueup.local.ecs.names import Place, new_task_id
 from trueup.local.ecs.protection import BLOCKED, blocked
 from trueup.local.ecs.run_request import RunRequest
@@ -282,7 +283,8 @@ class Fargate:
             entrypoint=entrypoint,
             command=command,
             cpu=int(task.cpu),
-            memory=int(task.memory),
+            memory=container.memory or int(task.memory),
+            labels=container_labels(task),
         )
 
     def _tell(self, task: Task) -> None:

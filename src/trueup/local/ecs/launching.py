@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -23,11 +23,12 @@ class Order:
     log: Path
     image: str = ""
     """The same as a container: the image's name, its entry point and command where they are not its own,
-    units of CPU and MiB of memory."""
+    units of CPU, MiB of memory, and labels."""
     entrypoint: Sequence[str] | None = None
     command: Sequence[str] | None = None
     cpu: int = 0
     memory: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 class Process(Protocol):

@@ -15,6 +15,8 @@ from trueup.local.ecs.tasks import Task
 Document = dict[str, Any]
 
 UNITS_PER_CPU = 1024
+ADDRESS = "127.0.0.1"
+"""Where every task is reached: networks do not exist here."""
 
 
 def task_metadata(task: Task, place: Place) -> Document:
@@ -33,7 +35,12 @@ def task_metadata(task: Task, place: Place) -> Document:
     }
     if task.service is not None:
         document["ServiceName"] = task.service
-    return document | _times(task, {"PullStartedAt": "pullStartedAt", "PullStoppedAt": "pullStoppedAt"})
+    times = {
+        "PullStartedAt": "pullStartedAt",
+        "PullStoppedAt": "pullStoppedAt",
+        "ExecutionStoppedAt": "executionStoppedAt",
+    }
+    return document | _times(task, times)
 
 
 def task_with_tags(task: Task, place: Place) -> Document:
@@ -51,22 +58,30 @@ def container_metadata(task: Task, place: Place) -> Document:
         "DockerName": container.name,
         "Image": container.image,
         "ImageID": container.digest,
-        "Labels": {
-            "com.amazonaws.ecs.cluster": task.cluster_arn,
-            "com.amazonaws.ecs.container-name": container.name,
-            "com.amazonaws.ecs.task-arn": task.arn,
-            "com.amazonaws.ecs.task-definition-family": task.definition.family,
-            "com.amazonaws.ecs.task-definition-version": str(task.definition.revision),
-        },
+        "Labels": container_labels(task),
         "DesiredStatus": task.desired,
         "KnownStatus": container.status,
-        "Limits": {"CPU": int(container.definition.get("cpu", 0))},
+        "Limits": {"CPU": container.cpu, **({"Memory": container.memory} if container.memory else {})},
         "Type": "NORMAL",
+        "Networks": [{"NetworkMode": "awsvpc", "IPv4Addresses": [ADDRESS], "AttachmentIndex": 0}],
         "ContainerARN": f"{task.arn.replace(':task/', ':container/')}/{container.container_id}",
     }
-    return (
-        document | _logging(task, place) | _times(task, {"CreatedAt": "createdAt", "StartedAt": "startedAt"})
-    )
+    if container.exit_code is not None:
+        document["ExitCode"] = container.exit_code
+    times = {"CreatedAt": "pullStoppedAt", "StartedAt": "startedAt", "FinishedAt": "executionStoppedAt"}
+    return document | _logging(task, place) | _times(task, times)
+
+
+def container_labels(task: Task) -> dict[str, str]:
+    """A container's labels: those of its definition, and what ECS adds."""
+    return {
+        **(task.container.definition.get("dockerLabels") or {}),
+        "com.amazonaws.ecs.cluster": task.cluster_arn,
+        "com.amazonaws.ecs.container-name": task.container.name,
+        "com.amazonaws.ecs.task-arn": task.arn,
+        "com.amazonaws.ecs.task-definition-family": task.definition.family,
+        "com.amazonaws.ecs.task-definition-version": str(task.definition.revision),
+    }
 
 
 def _times(task: Task, names: dict[str, str]) -> Document:

@@ -13,6 +13,10 @@ DEFAULT_REGION = "us-east-1"
 DEFAULT_CLUSTER = "default"
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,255}")
+_TASK_IDS = (32, 36)
+"""Their lengths: hexadecimal digits, and of older tasks a UUID."""
+_DIGITS = 10
+"""Of a revision, which is an integer of 32 bits."""
 
 
 def is_name(text: str) -> bool:
@@ -61,17 +65,23 @@ def cluster_name(reference: str | None) -> str:
 
 
 def task_id(reference: str, cluster: str) -> str:
-    """The id in a task's id or ARN. Raises ApiError where the ARN is of another cluster."""
-    if not reference.startswith("arn:"):
-        return reference
-    path = reference.rpartition(":task/")[2]
-    named, _, identifier = path.rpartition("/")
+    """The id in a task's id or ARN. Raises ApiError where it is none, or the ARN is of another cluster."""
+    named, identifier = "", reference
+    if reference.startswith("arn:"):
+        _, kind, path = reference.rpartition(":task/")
+        named, _, identifier = path.rpartition("/")
+        if not kind:
+            raise _invalid("Task Identifier is invalid")  # the wording: aws/aws-sdk-js#1466
     if named and named != cluster:
-        raise ApiError(
-            "InvalidParameterException",
-            f"Invalid identifier: Identifier is for cluster {named}. Your cluster is {cluster}",
-        )
+        raise _invalid(f"Invalid identifier: Identifier is for cluster {named}. Your cluster is {cluster}")
+    if len(identifier) not in _TASK_IDS:
+        # The wording: aws/aws-cli#10057, with the name that the parameter has in sil-org/ecs-deploy#43.
+        raise _invalid("taskId length should be one of [32,36]")
     return identifier
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError("InvalidParameterException", message)
 
 
 def family_and_revision(reference: str) -> tuple[str, int | None]:
@@ -80,6 +90,6 @@ def family_and_revision(reference: str) -> tuple[str, int | None]:
     Raises ApiError where the revision is not a number.
     """
     family, _, revision = reference.rpartition("task-definition/")[2].partition(":")
-    if revision and not revision.isdigit():
+    if revision and not (revision.isascii() and revision.isdigit() and len(revision) <= _DIGITS):
         raise ApiError("ClientException", f"Invalid revision number. Number: {revision}")
     return family, int(revision) if revision else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueup.local.ecs.clusters import Cluster, Clusters
-from trueup.local.ecs.definitions import Definition, Definitions
+from trueup.local.ecs.definitions import Definition, Definitions, check_size
 from trueup.local.ecs.errors import ApiError, invalid, not_implemented
 
 MAX_COUNT = 10
@@ -22,6 +22,7 @@ STEP_FUNCTIONS = "AWS Step Functions"
 """Step Functions' own startedBy has spaces, which others may not use (aws-facts sections 2.1 and 6.5)."""
 
 _STARTED_BY = re.compile(r"[A-Za-z0-9/_-]{0,128}")
+_UNITS = re.compile(r"[0-9]{1,9}")
 _CLIENT_TOKEN = re.compile(r"[!-~]{1,64}")
 PARAMETERS = (
     *("capacityProviderStrategy", "clientToken", "cluster", "count", "enableECSManagedTags", "group"),
@@ -72,6 +73,9 @@ def read(body: Mapping[str, Any], clusters: Clusters, definitions: Definitions) 
     definition = definitions.runnable(str(body["taskDefinition"]))
     container = _only_container(definition)
     override = _override(overrides, container)
+    cpu, memory = (_size(name, overrides, definition) for name in ("cpu", "memory"))
+    if definition.fits_fargate:
+        check_size(int(cpu), int(memory))
     return RunRequest(
         cluster=cluster,
         definition=definition,
@@ -79,11 +83,11 @@ def read(body: Mapping[str, Any], clusters: Clusters, definitions: Definitions) 
         container=container,
         override=override,
         overrides=_told(overrides, override, container),
-        cpu=_size("cpu", overrides, definition),
-        memory=_size("memory", overrides, definition),
+        cpu=cpu,
+        memory=memory,
         group=body.get("group") or f"family:{definition.family}",
         started_by=body.get("startedBy"),
-        capacity_provider=_capacity_provider(body, cluster),
+        capacity_provider=_capacity_provider(body, cluster, definition),
         subnet=_subnet(body, definition),
         tags=_tags(body, definition, cluster),
         role=overrides.get("taskRoleArn") or definition.document.get("taskRoleArn"),
@@ -147,18 +151,21 @@ def _told(
 
 def _size(name: str, overrides: Mapping[str, Any], definition: Definition) -> str:
     given = str(overrides.get(name) or definition.document.get(name) or "")
-    if not given.isdigit():
+    if not _UNITS.fullmatch(given):
         raise ApiError("ClientException", f"Invalid '{name}' setting for task.")
     return given
 
 
-def _capacity_provider(body: Mapping[str, Any], cluster: Cluster) -> str | None:
+def _capacity_provider(body: Mapping[str, Any], cluster: Cluster, definition: Definition) -> str | None:
     """FARGATE or FARGATE_SPOT by a strategy; none where the launch type says it. Raises ApiError."""
     launch_type, strategy = body.get("launchType"), body.get("capacityProviderStrategy")
     if launch_type and strategy:
         raise invalid("Specifying both a launch type and capacity provider strategy is not supported.")
     if launch_type not in (None, "FARGATE"):
         raise not_implemented(f"Launch type {launch_type}", "FARGATE")
+    if launch_type and not definition.fits_fargate:
+        # The wording: aws/aws-cli#3983.
+        raise invalid("Task definition does not support launch_type FARGATE.")
     if launch_type:
         return None
     strategy = strategy or cluster.default_strategy

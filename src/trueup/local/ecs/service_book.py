@@ -63,6 +63,7 @@ class Services:
     def create(self, body: Body) -> Service:
         """CreateService; asked the same again, it gives the same. Raises ApiError."""
         service_request.check_values(body)
+        service_request.check_token(body)
         cluster = self._ground.clusters.find(body.get("cluster"))
         name = service_request.service_name(body)
         key = (cluster.name, name)

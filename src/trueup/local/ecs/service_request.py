@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +29,7 @@ _ONLY = {
     "schedulingStrategy": "REPLICA",
     "availabilityZoneRebalancing": "DISABLED",
 }
+_CLIENT_TOKEN = re.compile(r"[!-~]{1,36}")
 _DEPLOYING = ("minimumHealthyPercent", "maximumPercent", "deploymentCircuitBreaker", "strategy")
 _BREAKER = ("enable", "rollback")
 
@@ -40,6 +42,13 @@ def check_values(body: Body) -> None:
     controller = (body.get("deploymentController") or {}).get("type", "ECS")
     if controller != "ECS":
         raise not_implemented(f"The deployment controller {controller}", "ECS")
+
+
+def check_token(body: Body) -> None:
+    """Up to 36 characters in the range of 33 to 126 ([botocore ecs], CreateService). Raises ApiError."""
+    token = body.get("clientToken")
+    if token is not None and not _CLIENT_TOKEN.fullmatch(token):
+        raise invalid("Invalid clientToken: up to 36 characters in the range of 33 to 126.")
 
 
 def service_name(body: Body) -> str:

@@ -97,6 +97,16 @@ class Container:
     reason: str | None = None
 
     @property
+    def cpu(self) -> int:
+        """Its own units of CPU; 0 where they are the task's."""
+        return int(self.override.get("cpu") or self.definition.get("cpu") or 0)
+
+    @property
+    def memory(self) -> int | None:
+        """Its own limit in MiB, beyond which it is killed; None where it is the task's."""
+        return self.override.get("memory") or self.definition.get("memory")
+
+    @property
     def stop_timeout(self) -> float:
         """Seconds from SIGTERM to SIGKILL."""
         given = self.definition.get("stopTimeout")

@@ -7,13 +7,13 @@ DELETE /_faults   take all of them back
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from trueup.errors import UsageError
 from trueup.local.faults.board import Board
 from trueup.local.faults.model import Fault, as_plan
+from trueup.local.stepfunctions.values import from_text
 
 PATH = "/_faults"
 
@@ -30,13 +30,13 @@ def answer(board: Board, method: str, body: bytes, added: Callable[[], None]) ->
             return 405, {"error": f"{method} is none of GET, POST, DELETE."}
     except UsageError as error:
         return 400, {"error": str(error)}
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return 400, {"error": f"The body has to be JSON: {error}"}
     return 200, board.told()
 
 
 def _faults(body: bytes) -> tuple[Fault, ...]:
-    plan = as_plan(json.loads(body), "body")
+    plan = as_plan(from_text(body), "body")
     if "seed" in plan.model_fields_set:
         raise UsageError("The seed is chosen when the stack starts.", remedy="Leave it out.")
     return plan.faults

@@ -10,6 +10,7 @@ its Map's children included, and every attempt needs a response (aws-facts secti
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from trueup.local.stepfunctions.errors import RUNTIME, ApiError, StateError
 from trueup.local.stepfunctions.integrations.port import Request, Started
 from trueup.local.stepfunctions.model import Map, Parallel, Workflow
 from trueup.local.stepfunctions.values import Document, Json, from_text
+
+_ATTEMPTS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
 class MockError(ValueError):
@@ -151,12 +154,12 @@ def _responses(name: str, attempts: Json) -> tuple[Response, ...]:
 
 
 def _response(name: str, key: str, value: Json) -> Response:
-    first, dash, last = key.partition("-")
-    if not first.isdigit() or (dash and not last.isdigit()):
+    found = _ATTEMPTS.fullmatch(key)
+    if found is None:
         raise MockError(
             f"'{key}' in the mocked response '{name}' is neither an attempt nor a range of attempts"
         )
-    bounds = int(first), int(last) if dash else int(first)
+    bounds = int(found[1]), int(found[2] or found[1])
     if bounds[0] > bounds[1]:
         raise MockError(f"the attempts '{key}' of the mocked response '{name}' run backwards")
     if not isinstance(value, dict) or ("Return" in value) is ("Throw" in value):

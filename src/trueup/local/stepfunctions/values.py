@@ -20,6 +20,10 @@ MAX_DEPTH = 200
 """How deep arrays and objects may be nested: what walks through a value calls itself for each level."""
 
 _HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+_MANY_DIGITS = re.compile(r"[0-9]{309}")
+"""More than those of the largest number that a double holds."""
+_TOLD = 40
+"""Characters of a number that a refusal repeats."""
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
@@ -36,11 +40,15 @@ def from_text(text: str | bytes, *, unique: bool = False) -> Json:
     numbers that no double holds, half of a surrogate pair, nesting beyond MAX_DEPTH.
     `unique` refuses an object that has a name twice, of which the last one would count.
     """
-    text = text.decode() if isinstance(text, bytes) else text
+    text = _decoded(text) if isinstance(text, bytes) else text
+    if text.startswith("\ufeff"):
+        raise ValueError("the text begins with a byte order mark, which is not JSON")
     try:
         value = json.loads(
             text,
             parse_float=finite,
+            # A function for each whole number takes time, which only texts with very long ones cost.
+            parse_int=_whole if _MANY_DIGITS.search(text) else None,
             parse_constant=_no_constant,
             object_pairs_hook=_unique if unique else None,
         )
@@ -51,6 +59,13 @@ def from_text(text: str | bytes, *, unique: bool = False) -> Json:
     if _HALF_A_PAIR.search(text):
         _check_pairs(value)
     return value
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"the text is not UTF-8, from byte {error.start} on") from error
 
 
 _TOO_DEEP = f"arrays and objects are nested more than {MAX_DEPTH} deep"
@@ -85,8 +100,14 @@ def finite(digits: str) -> float:
     """A number with a fraction or an exponent. Raises ValueError for one that no double holds."""
     number = float(digits)
     if not math.isfinite(number):
-        raise ValueError(f"{digits} is larger than any number here")
+        told = digits if len(digits) <= _TOLD else f"{digits[:_TOLD]}… ({len(digits)} characters)"
+        raise ValueError(f"{told} is larger than any number here")
     return number
+
+
+def _whole(digits: str) -> int:
+    finite(digits)
+    return int(digits)
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

@@ -8,6 +8,7 @@ GET    /_ecs/tasks/<id>/log      what the container wrote
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
@@ -18,6 +19,10 @@ from trueup.local.ecs.errors import ApiError, invalid
 from trueup.local.ecs.fargate import Fargate
 
 HARMS = ("kill", "crash", "exit", "freeze", "thaw", "interrupt", "lose", "find")
+
+LAST_CODE = 255
+"""Of a process."""
+_CODE = re.compile(r"[0-9]{1,3}")
 
 _Handler = Callable[[Request], Awaitable[Response]]
 
@@ -31,8 +36,8 @@ def admin_routes(fargate: Fargate) -> list[Route]:
     async def harm_task(request: Request) -> Response:
         what = request.path_params["what"]
         code = request.query_params.get("code", "1")
-        if not code.isdecimal():
-            raise invalid(f"code has to be a whole number, not {code!r}")
+        if not _CODE.fullmatch(code):
+            raise _no_code(code)
         return JSONResponse({"done": harm(fargate, request.path_params["task"], what, int(code))})
 
     async def log(request: Request) -> Response:
@@ -54,6 +59,8 @@ def harm(fargate: Fargate, task: str, what: str, code: int = 1) -> bool:
     elif what == "find":
         fargate.lost.discard(life.task.arn)
     elif what == "exit":
+        if not 0 <= code <= LAST_CODE:
+            raise _no_code(str(code))
         return life.exit(code)
     elif what in HARMS:
         words = {
@@ -62,8 +69,12 @@ def harm(fargate: Fargate, task: str, what: str, code: int = 1) -> bool:
         }  # fmt: skip
         return words[what]()
     else:
-        raise invalid(f"{what!r} is none of {', '.join(HARMS)}")
+        raise invalid(f"'{what}' is none of {', '.join(HARMS)}")
     return True
+
+
+def _no_code(code: str) -> ApiError:
+    return invalid(f"code has to be a whole number from 0 to {LAST_CODE}, not '{code[:40]}'")
 
 
 def _refusing(handler: _Handler) -> _Handler:

@@ -13,7 +13,6 @@ scale-in protection endpoint"; statuses and bodies of the latter as the open age
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -29,6 +28,7 @@ from trueup.local.ecs.fargate import Fargate
 from trueup.local.ecs.metadata import container_metadata, task_metadata, task_with_tags
 from trueup.local.ecs.stats import container_stats, task_stats
 from trueup.local.ecs.tasks import Task
+from trueup.local.stepfunctions.values import from_text
 
 Document = dict[str, Any]
 
@@ -92,7 +92,7 @@ async def _protection(fargate: Fargate, request: Request) -> Response:
 
 def _asked(raw: bytes) -> Document:
     try:
-        asked = json.loads(raw)
+        asked = from_text(raw)
     except ValueError:
         asked = None
     if not isinstance(asked, dict) or asked.keys() - _FIELDS or not _typed(asked):

@@ -22,6 +22,7 @@ from trueup.local.ecs.api.agent import agent_routes
 from trueup.local.ecs.api.operations import perform
 from trueup.local.ecs.errors import ApiError
 from trueup.local.ecs.fargate import Fargate
+from trueup.local.stepfunctions.values import from_text
 
 log = logging.getLogger(__name__)
 
@@ -33,9 +34,9 @@ def make_app(fargate: Fargate) -> Starlette:
     """The application. It runs on Fargate's loop."""
 
     async def call(request: Request) -> Response:
-        status, answer = _answer(fargate, request.headers.get("x-amz-target", ""), await request.body())
+        status, told = answer(fargate, request.headers.get("x-amz-target", ""), await request.body())
         headers = {"x-amzn-RequestId": str(uuid.uuid4())}
-        return Response(json.dumps(answer), status, headers, media_type=_JSON)
+        return Response(json.dumps(told), status, headers, media_type=_JSON)
 
     return Starlette(
         routes=[
@@ -46,7 +47,8 @@ def make_app(fargate: Fargate) -> Starlette:
     )
 
 
-def _answer(fargate: Fargate, target: str, raw: bytes) -> tuple[int, dict[str, Any]]:
+def answer(fargate: Fargate, target: str, raw: bytes) -> tuple[int, dict[str, Any]]:
+    """Status and document of the answer to a call, whatever its body is."""
     try:
         if not target.startswith(_TARGET):
             raise ApiError("UnknownOperationException", f"X-Amz-Target has to be {_TARGET}<Operation>")
@@ -61,9 +63,16 @@ def _answer(fargate: Fargate, target: str, raw: bytes) -> tuple[int, dict[str, A
 
 def _body(raw: bytes) -> dict[str, Any]:
     try:
-        body = json.loads(raw or b"{}")
+        body = from_text(raw or b"{}")
     except ValueError as error:
-        raise ApiError("SerializationException", str(error)) from error
+        raise ApiError("SerializationException", f"the body has to be JSON: {error}") from error
     if not isinstance(body, dict):
         raise ApiError("SerializationException", "the body has to be an object")
-    return {name: value for name, value in body.items() if value is not None}
+    return {name: _given(value) for name, value in body.items() if value is not None}
+
+
+def _given(value: Any) -> Any:
+    """A value without the members that are null, which is what AWS reads: they were not given."""
+    if isinstance(value, dict):
+        return {name: _given(each) for name, each in value.items() if each is not None}
+    return [_given(each) for each in value] if isinstance(value, list) else value

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from trueup.local.ecs.api.requests import Answer, Body, required
+from trueup.local.ecs.api.validation import AWS_OWN
 from trueup.local.ecs.errors import invalid
 from trueup.local.ecs.fargate import Fargate
 from trueup.local.ecs.names import DEFAULT_CLUSTER
+from trueup.local.ecs.run_request import MAX_TAGS
 
 
 def tag(fargate: Fargate, body: Body) -> Answer:
     """TagResource."""
     tags = _tags(fargate, required(body, "resourceArn"))
     merged = {tag["key"]: tag for tag in [*tags, *(body.get("tags") or [])]}
+    if sum(not key.lower().startswith(AWS_OWN) for key in merged) > MAX_TAGS:
+        raise invalid(f"A resource has at most {MAX_TAGS} tags.")
     tags[:] = merged.values()
     return {}
 
@@ -21,7 +25,10 @@ def tag(fargate: Fargate, body: Body) -> Answer:
 def untag(fargate: Fargate, body: Body) -> Answer:
     """UntagResource."""
     tags = _tags(fargate, required(body, "resourceArn"))
-    tags[:] = [tag for tag in tags if tag["key"] not in (body.get("tagKeys") or [])]
+    keys = body.get("tagKeys") or []
+    if own := [key for key in keys if key.lower().startswith(AWS_OWN)]:
+        raise invalid(f"The tag {own[0]} is AWS's own and cannot be taken away.")
+    tags[:] = [tag for tag in tags if tag["key"] not in keys]
     return {}
 
 

@@ -63,6 +63,8 @@ def list_all(fargate: Fargate, body: Body) -> Answer:
         # "It must be the only filter that you use" (API reference); the wording: aws/aws-sdk-go-v2#1893.
         raise invalid("cannot specify startedBy with other arguments")
     cluster = fargate.clusters.find(body.get("cluster")).name
+    if body.get("serviceName"):
+        fargate.services.existing(cluster, body["serviceName"])  # as AWS: turbot/steampipe-plugin-aws#1415
     listed, more = page(body, [task.arn for task in fargate.tasks(cluster) if _wanted(task, body)])
     return {"taskArns": listed, **more}
 

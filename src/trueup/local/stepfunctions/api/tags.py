@@ -10,8 +10,15 @@ from trueup.local.stepfunctions.values import Json
 
 
 def given(body: Body) -> dict[str, str]:
-    """The tags of a request. Raises ApiError for a key that is given twice, or is AWS's own."""
+    """The tags of a request. Raises ApiError for a key that is missing, given twice, or AWS's own."""
     tags = body.get("tags") or []
+    for number, tag in enumerate(tags, 1):
+        if tag.get("key") is None:
+            raise ApiError(
+                "ValidationException",
+                f"1 validation error detected: Value null at 'tags.{number}.member.key' failed to satisfy "
+                "constraint: Member must not be null",
+            )
     found = {tag["key"]: tag.get("value", "") for tag in tags}
     if len(found) < len(tags):
         raise ApiError("ValidationException", "A key is given by more than one tag")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 from collections.abc import Mapping
 
 from trueup.local.stepfunctions.errors import StateError
@@ -17,6 +18,8 @@ from trueup.local.stepfunctions.running.items import Item, items_of
 from trueup.local.stepfunctions.running.visit import Visit
 from trueup.local.stepfunctions.values import Json, from_text, is_integer
 
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
+"""Of an array, as RFC 6901 writes it."""
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 """How compressed objects begin."""
 
@@ -118,7 +121,7 @@ def _pointed(value: Json, pointer: str | None) -> Json:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict) and key in value:
             value = value[key]
-        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
+        elif isinstance(value, list) and _INDEX.fullmatch(key) and int(key) < len(value):
             value = value[int(key)]
         else:
             raise unreadable(f"The ItemsPointer {pointer} points to nothing")
