@@ -11,17 +11,21 @@ from functools import cache
 from typing import Any
 
 import botocore.session
-from botocore.model import OperationModel, Shape
+from botocore.model import OperationModel, ServiceModel, Shape
 from botocore.validate import ParamValidator
 
 from trueup.local.ecs.errors import invalid
 
 
 @cache
+def _model() -> ServiceModel:
+    return botocore.session.Session().get_service_model("ecs")
+
+
+@cache
 def operation_model(operation: str) -> OperationModel:
     """An operation as the service's model describes it. Raises botocore's OperationNotFoundError."""
-    model = botocore.session.Session().get_service_model("ecs")
-    return model.operation_model(operation)
+    return _model().operation_model(operation)
 
 
 def check_request(operation: str, body: Mapping[str, Any]) -> None:
