@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +80,10 @@ def nothing_is_left(folder: Path, seconds: float = 0.0) -> bool:
     return True
 
 
-def begin(*words: str, stderr: int | None = None) -> subprocess.Popen[str]:
-    """Start the command line, its output to be read."""
+def begin(
+    *words: str, stderr: int | None = None, program: Sequence[str] = (str(TRUEUP),)
+) -> subprocess.Popen[str]:
+    """Start the command line, or a program that stands for it, its output to be read."""
     # Children of a shell's background jobs are started deaf to Ctrl-C, and hand that on.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    return subprocess.Popen([str(TRUEUP), *words], stdout=subprocess.PIPE, stderr=stderr, text=True)
+    return subprocess.Popen([*program, *words], stdout=subprocess.PIPE, stderr=stderr, text=True)

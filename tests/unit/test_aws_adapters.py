@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -28,9 +29,13 @@ EXECUTION = "arn:aws:states:eu-west-1:123456789012:execution:trueup-backfill:run
 DIGEST = "sha256:" + "a" * 64
 
 
+# One for all: each reads the descriptions of services anew.
+_session = cache(botocore.session.get_session)
+
+
 def stubbed(service: str) -> tuple[Any, Stubber]:
     """A client that answers what it is told to, in order, and checks what it is asked."""
-    client = botocore.session.get_session().create_client(
+    client = _session().create_client(
         service, region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x"
     )
     return client, Stubber(client)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -121,11 +122,16 @@ def test_the_errors_that_are_named_exist(file: str, name: str) -> None:
             assert error in KNOWN_ERRORS or modelled(error), error
 
 
+@cache
+def _service(name: str) -> Any:
+    return botocore.session.get_session().get_service_model(name)
+
+
 def modelled(error: str) -> bool:
     """Whether the service's model has the error, under the name that the Java SDK gives it."""
     prefix, _, name = error.partition(".")
     service, operation = CALLS[prefix]
-    model = botocore.session.get_session().get_service_model(service).operation_model(operation)
+    model = _service(service).operation_model(operation)
     names = {shape.name for shape in model.error_shapes}
     return name in names or name.removesuffix("Exception") in names
 

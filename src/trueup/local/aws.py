@@ -11,9 +11,11 @@ import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -51,6 +53,8 @@ NO_PROXY = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
 
 # Its own main() cannot take over a socket; hypercorn, which that runs, can: here its standard input.
 _ARGS = ["-m", "hypercorn", "ministack.app:app", "--bind", "fd://0", "--keep-alive", "75"]
+
+_making = Lock()
 
 Connect = Callable[[str], Any]
 """Gives a client of a service, by boto3's name for it."""
@@ -110,9 +114,15 @@ def client(service: str, endpoint: str, **options: Any) -> Any:
         inject_host_prefix=False,  # nor is `sync-` of Step Functions
     )
     options["config"] = config.merge(options["config"]) if "config" in options else config
-    credentials = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": REGION}
-    # A session of its own: the default one is shared, and building clients from it is not thread-safe.
-    return boto3.session.Session(**credentials).client(service, endpoint_url=endpoint, **options)
+    # One session, for each reads the descriptions of services anew; it makes one client after the other.
+    with _making:
+        return _session().client(service, endpoint_url=endpoint, **options)
+
+
+@cache
+def _session() -> boto3.session.Session:
+    """Ours, which nobody else configures: boto3's default one is shared."""
+    return boto3.session.Session("test", "test", region_name=REGION)
 
 
 def proxies_to(endpoint: str | None) -> dict[str, str] | None:

@@ -21,6 +21,11 @@ from typing import Any
 import yaml
 from samtranslator.yaml_helper import intrinsics_multi_constructor
 
+try:  # libyaml's: a twentieth of the time
+    from yaml import CSafeLoader as SafeLoader
+except ImportError:  # a PyYAML that was built without it
+    from yaml import SafeLoader  # type: ignore[assignment]
+
 import trueup
 from trueup.errors import LocalStackError
 from trueup.jobfile import catalogue, write_catalogue
@@ -41,7 +46,7 @@ _NOT_FOR_FUNCTIONS = frozenset({"cli", "local", "testing", "__pycache__"})
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(SafeLoader):
     """Reads `!Ref` and its like as mappings. SAM's own function for it would teach every SafeLoader that."""
 
 

