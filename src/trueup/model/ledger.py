@@ -155,7 +155,7 @@ class PartitionItem(Value):
     @property
     def may_have_written(self) -> bool:
         """Whether a repair of it changed anything: a task that died may have done all that it intended."""
-        is_told = self.status in (PartitionStatus.ACCEPTED, PartitionStatus.SKIPPED)
+        is_told = self.status is PartitionStatus.ACCEPTED
         return bool(self.counters.written or (self.reject_parts and not is_told))
 
 

@@ -124,6 +124,7 @@ class Repairs:
             if item.status not in (PartitionStatus.ACCEPTED, PartitionStatus.SKIPPED):
                 why = item.error.message if item.error else item.status.value
                 gathered.troubles.append(f"{item.partition_id} in the phase {phase.value}: {why}")
+            if item.status is not PartitionStatus.ACCEPTED and item.reject_parts:
                 yield self._so_far(run, phase, item)
             elif item.entry is not None and item.entry.outputs:
                 output = item.entry.outputs[0]
