@@ -21,6 +21,7 @@ from trueup.errors import (
 from trueup.ledger import Ledger
 from trueup.model.base import sha256
 from trueup.model.gate import Asked, Canary, CanaryPartition, Gate, Subject, SubjectKind
+from trueup.model.history import scope_of
 from trueup.model.ledger import CANARY_GATE, PartitionItem, Run
 from trueup.model.plan import Plan
 from trueup.model.reconcile_report import ObjectLine, ReconcileReport
@@ -116,8 +117,24 @@ class Gating:
         for gate in list(self._ledger.gates.waiting()):
             alike = (gate.kind, gate.job, gate.name) == (newer.kind, newer.job, newer.name)
             older = (gate.opened_at, gate.run_id) < (newer.opened_at, newer.run_id)
-            if alike and older and self._ledger.runs.get(gate.run_id).window.overlaps(run.window):
+            if alike and older and self._are_about_the_same(self._ledger.runs.get(gate.run_id), run):
                 self._supersede(gate, run)
+
+    def _are_about_the_same(self, older: Run, newer: Run) -> bool:
+        """Whether two runs of a job may have found the same: with other parameters it may be other rows."""
+        if not older.window.overlaps(newer.window):
+            return False
+        try:
+            return self._scope(older) == self._scope(newer)
+        except ArtifactError:  # Its plan is not what was hashed, as it finds out when it goes on.
+            return False
+
+    def _scope(self, run: Run) -> str | None:
+        if run.kind != "reconcile":
+            return None
+        job = self._artifacts.plan_of(run).job
+        assert job.kind == "reconcile"  # as its run is
+        return scope_of(job.filled(run.params))
 
     def _supersede(self, gate: Gate, run: Run) -> None:
         why = f"run {run.run_id} has a newer report"

@@ -38,11 +38,12 @@ from trueup.planning.forecast import forecast
 
 STARTER = "trueup:dispatch"
 NO_CANDIDATES = "nothing differed"
+NOT_REPAIRED = "nothing was repaired"
 # What a partition needs to have counted in which phase, to be worked in the one after it.
 _BEFORE = {
     Phase.CONFIRM: (Phase.COMPARE, "produced", NO_CANDIDATES),
     Phase.REPAIR: (Phase.CONFIRM, "produced", "nothing is confirmed"),
-    Phase.VERIFY: (Phase.REPAIR, "written", "nothing was repaired"),
+    Phase.VERIFY: (Phase.REPAIR, "written", NOT_REPAIRED),
 }
 
 
@@ -149,11 +150,13 @@ class Starter:
     def _must_be_undoable(self, job: AnyJob, undo: str) -> None:
         """Raises RequestError where that run repaired nothing, or is not over; NotFound."""
         undone = self._ledger.runs.get(undo)
-        repaired = undone.repairs and self._ledger.verdicts.counts(undo, Phase.REPAIR).tally().records.written
+        worked = self._ledger.partitions.all(undo, Phase.REPAIR) if undone.repairs else ()
+        repaired = any(item.may_have_written for item in worked)
         if undone.job == job.name and undone.status in RUN_ENDS and repaired:
             return
+        did = "repaired rows" if repaired else "repaired nothing"
         raise RequestError(
-            f"{undo} is a run of {undone.job}, {undone.status.value}, that repaired {repaired or 0} rows.",
+            f"{undo} is a run of {undone.job}, {undone.status.value}, that {did}.",
             remedy=f"Name a run of {job.name} that has ended, and whose report says what it repaired.",
             field="undo",
         )
@@ -250,11 +253,12 @@ class Starter:
         if phase not in _BEFORE:
             return
         earlier, counter, why = _BEFORE[phase]
-        of = run.run_id
         if run.undoes and phase is Phase.REPAIR:
-            of, earlier, counter, why = run.undoes, Phase.REPAIR, "written", "nothing was repaired"
-        before = self._ledger.partitions.get_many(of, earlier, ids)
-        done = [one for one, item in before.items() if not getattr(item.counters, counter)]
+            undone = self._ledger.partitions.get_many(run.undoes, Phase.REPAIR, ids)
+            done, why = [one for one, item in undone.items() if not item.may_have_written], NOT_REPAIRED
+        else:
+            before = self._ledger.partitions.get_many(run.run_id, earlier, ids)
+            done = [one for one, item in before.items() if not getattr(item.counters, counter)]
         if done:
             self._ledger.verdicts.skip(run.run_id, phase, done, who=STARTER, why=why)
 

@@ -501,6 +501,18 @@ def test_a_newer_report_about_the_same_supersedes_one_that_nobody_signed() -> No
     assert G.OPEN is here.ledger.gates.get(other.run_id, "repair").status
 
 
+def test_what_is_asked_about_is_looked_at_again_by_whoever_lets_a_run_through() -> None:
+    here = World(job_of(), job_file())
+    run = here.ask()
+    asked = report_of(here, run)
+    here.gating.through(run, asked)
+    here.ledger.gates.decide(run.run_id, "repair", G.APPROVED, who=BOB, sha256=asked.subject.sha256)
+    here.artifacts.store.put(asked.subject.key, b"{}")
+    assert not here.gating.through(run, asked).is_open
+    assert (R.STOPPING, R.FAILED) == (here.run(run.run_id).status, here.run(run.run_id).goal)
+    assert G.APPROVED is here.ledger.gates.get(run.run_id, "repair").status
+
+
 def test_a_report_that_was_signed_stays_signed_whatever_is_found_later() -> None:
     here = World(job_of(), job_file())
     first, other = here.ask(), here.ask(requestId="r-2")

@@ -14,9 +14,11 @@ from trueup.artifacts import comparison_key, evidence_key, repair_key
 from trueup.artifacts.store import place
 from trueup.cli import main
 from trueup.errors import GateRefused
+from trueup.jobs import Reconcile
 from trueup.model.base import canonical, sha256
 from trueup.model.gate import Gate
 from trueup.model.ledger import Run
+from trueup.model.reconcile_job import Reconciliation
 from trueup.model.states import GateStatus, Phase, RunStatus
 from trueup.reporting.repairs import Repairs
 from trueup.schemas import published_report
@@ -24,7 +26,7 @@ from trueup.schemas import published_report
 from .api_cases import Client, api_of
 from .api_server import REGION, USERS, serving
 from .handler_world import WRITE, Execution, World
-from .test_handlers_reconcile import drifted, same, world_of
+from .test_handlers_reconcile import JOB, drifted, same, world_of
 
 BOB = "arn:aws:iam::123456789012:user/bob"
 EVE = "arn:aws:iam::123456789012:user/eve"
@@ -140,6 +142,21 @@ def test_what_was_changed_around_the_signature_stops_the_run(when: str, what: st
     assert RunStatus.FAILED is ended.status
     assert "SHA-256" in (ended.reason or "")
     assert untouched(world)
+
+
+@pytest.mark.parametrize(("second", "status"), [("a", "SUPERSEDED"), ("b", "OPEN")])
+def test_a_newer_report_supersedes_one_about_the_same_part_of_the_target(second: str, status: str) -> None:
+    table = {"kind": "postgres", "table": "numbers_{part}"}
+    parameters = {"type": "object", "properties": {"part": {"type": "string"}}}
+    of = Reconciliation.of({**JOB, **ASKS, "target": table, "parameters": parameters})
+    world = World(Reconcile, of, rows={"truth": same(), "target": drifted()})
+    gates = []
+    for number, part in enumerate(("a", second)):
+        run = world.ask(keys=None, params={"part": part}, requestId=f"r-{number}")
+        gates.append(world.wait(world.execution(run)))
+        world.clock.pass_(60)
+    older, newer = (world.ledger.gates.get(gate.run_id, gate.name) for gate in gates)
+    assert (status, "OPEN") == (older.status, newer.status)
 
 
 @pytest.mark.parametrize("by", ["told again", "asked"])

@@ -108,6 +108,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"truth": {"kind": "objects", "location": "s3://b/p", "format": "csv", "named": {"column": "v"}}},
         "truth.named: v is not in the key",
     ),
+    (
+        {"truth": {"kind": "dynamodb-export", "location": "s3://b/x"}, "repair": {}},
+        "repair: the truth is of an earlier moment",
+    ),
     ({"lag": -1}, "greater than or equal to 0"),
     ({"lags": 1}, "Extra inputs are not permitted"),
 ]

@@ -36,7 +36,7 @@ def said(found: Reconciled) -> str:
 
 def of(run: LocalRun) -> Reconciled:
     reports = Reports(run.ledger, run.artifacts)
-    reports.of(run.run_id)
+    reports.leave(run.run_id)
     return reports.reconciled(run.run_id)
 
 

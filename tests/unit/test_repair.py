@@ -12,9 +12,11 @@ import pytest
 from trueup.artifacts import comparison_key, repair_key, repair_plan_key
 from trueup.artifacts.store import place
 from trueup.errors import SourceError
+from trueup.gating import before_repair
 from trueup.jobs import Outcome, Reconcile
 from trueup.model.base import canonical
 from trueup.model.reconcile import Side
+from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.repair import RepairReport
 from trueup.model.states import Phase, RunStatus
 from trueup.testing import LocalRun
@@ -361,6 +363,20 @@ def test_a_report_of_another_run_repairs_nothing() -> None:
     data = other.artifacts.store.get(comparison_key(other.run_id, "json"))
     run.artifacts.store.put(comparison_key(run.run_id, "json"), data)
     failed(run, both, before)
+
+
+@pytest.mark.parametrize("of", [{"run_id": "another"}, {"plan_sha256": "0" * 64}], ids=["run", "plan"])
+def test_what_was_signed_here_and_is_of_another_run_or_plan_repairs_nothing(
+    of: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(artifacts: Any, ledger: Any, run: Any, plan: Any) -> Any:
+        key = comparison_key(run.run_id, "json")
+        report = ReconcileReport.model_validate_json(artifacts.store.get(key)).model_copy(update=of)
+        artifacts.store.put(key, canonical(report.document()))
+        return before_repair(artifacts, ledger, run, plan)
+
+    monkeypatch.setattr("trueup.testing.local_run.before_repair", asked)
+    failed(*signed())
 
 
 @pytest.mark.parametrize("damage", ["gate", "run"])

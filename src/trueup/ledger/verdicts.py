@@ -124,13 +124,13 @@ class Verdicts:
     def retry(self, run_id: str, phase: Phase, partition_ids: Sequence[str], *, who: str, why: str) -> None:
         """Make refused, failed, stuck and rejected partitions PENDING again.
 
-        REFUSED and REJECTED begin from the start with counters at zero; the fence stays. Those that are
-        PENDING already stay as they are. Raises UsageError where one of them is in no such state (nothing is
-        changed then), Stale where one moved meanwhile.
+        REFUSED and REJECTED begin from the start with counters at zero, but a repair goes on from where it
+        was: rows as they were are stored up to there. The fence stays. Those that are PENDING already stay
+        as they are. Raises UsageError where one of them is in no such state (nothing is changed then), Stale
+        where one moved meanwhile.
         """
-        self._operate(
-            run_id, phase, partition_ids, _Verb("retry", states.RETRYABLE, _P.PENDING, _again, who, why)
-        )
+        verb = _Verb("retry", states.RETRYABLE, _P.PENDING, _again(phase), who, why)
+        self._operate(run_id, phase, partition_ids, verb)
 
     def skip(self, run_id: str, phase: Phase, partition_ids: Sequence[str], *, who: str, why: str) -> None:
         """Leave partitions out, with a reason. Raises UsageError and Stale as `retry` does."""
@@ -223,7 +223,11 @@ def _decided(one: Decision) -> dict[str, Any]:
     return {"status": one.status.value, **error}
 
 
-def _again(item: PartitionItem) -> dict[str, Any]:
+def _again(phase: Phase) -> Callable[[PartitionItem], dict[str, Any]]:
+    return lambda item: _retried(item, restarts=phase is not Phase.REPAIR)
+
+
+def _retried(item: PartitionItem, *, restarts: bool) -> dict[str, Any]:
     cleared: dict[str, Any] = {
         "status": _P.PENDING.value,
         "takes": 0,
@@ -233,7 +237,7 @@ def _again(item: PartitionItem) -> dict[str, Any]:
         "error": None,
         "reason": None,
     }
-    if item.status not in states.RESTARTED:
+    if item.status not in states.RESTARTED or not restarts:
         return cleared
     fresh = PartitionItem(partition_id=item.partition_id, counters=Counters()).document()
     return cleared | {

@@ -152,6 +152,12 @@ class PartitionItem(Value):
     taken_at: Instant | None = None
     updated_at: Instant | None = None
 
+    @property
+    def may_have_written(self) -> bool:
+        """Whether a repair of it changed anything: a task that died may have done all that it intended."""
+        is_told = self.status is PartitionStatus.ACCEPTED
+        return bool(self.counters.written or (self.reject_parts and not is_told))
+
 
 class Checkpoint(Value):
     """What an advance writes: cursor and counters, absolute, in one conditional write."""

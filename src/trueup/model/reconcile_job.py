@@ -34,8 +34,10 @@ from trueup.model.reconcile import (
     ColumnType,
     Conservation,
     Derived,
+    DynamoExportSource,
     DynamoSource,
     Invariant,
+    InventorySource,
     Location,
     PostgresSource,
     RepairSettings,
@@ -284,8 +286,16 @@ def _repair_problems(job: Reconciliation) -> Iterator[Problem]:
         return
     if not isinstance(job.invariant, Rows | Derived):
         yield "repair", f"{job.invariant.kind} says what is wrong, and not what a row should be: leave it out"
+    elif isinstance(job.truth, DynamoExportSource | InventorySource) and not _tells_newer_rows(job):
+        what = "the truth is of an earlier moment, and what the target got since would be taken back"
+        yield "repair", f"{what}: name the `version` of a row, compare `rows`, or leave it out"
     elif not isinstance(job.target, PostgresSource | DynamoSource) and job.job_class is None:
         yield "repair", "this target cannot be changed: name a `class` with a `repair_one`, or leave it out"
+
+
+def _tells_newer_rows(job: Reconciliation) -> bool:
+    """Whether rows that changed after the instant that is compared are told from drift."""
+    return job.version is not None and isinstance(job.invariant, Rows)
 
 
 def _split_problems(job: Reconciliation) -> Iterator[Problem]:

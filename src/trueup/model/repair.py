@@ -40,6 +40,7 @@ class RepairOutcome(StrEnum):
     STALE_TRUTH = "STALE_TRUTH"  # the truth is not as it was signed: nothing was changed
     STALE_TARGET = "STALE_TARGET"  # the target is not as it was signed: nothing was changed
     FAILED = "FAILED"  # the target did not take the row
+    INTENDED = "INTENDED"  # the run ended before it was told whether the target took the row
 
 
 class Verification(StrEnum):
@@ -134,7 +135,7 @@ class RepairReport(Value):
     """What a repair came to.
 
     REPAIRED: every item was applied, and is right at a later look. REAPPEARED: some differ again. UNREPAIRED:
-    none does, and some items were stale or failed, or the repair stopped before them. UNDONE is what REPAIRED
+    none does, and some items were stale or failed, or the repair ended before them. UNDONE is what REPAIRED
     is for a run that takes repairs back.
     `subject_sha256` is what was approved: the report's hash, or that of the repair that is undone.
     """

@@ -16,6 +16,7 @@ _OUTCOMES: Mapping[str, str] = {
     RepairOutcome.STALE_TRUTH: "the truth was not as it was signed; nothing was changed",
     RepairOutcome.STALE_TARGET: "the target was not as it was signed; nothing was changed",
     RepairOutcome.FAILED: "the target did not take the row",
+    RepairOutcome.INTENDED: "the run ended before it was told whether the target took the row",
 }
 _VERIFICATIONS: Mapping[str, str] = {
     Verification.VERIFIED: "right at a later look",

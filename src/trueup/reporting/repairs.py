@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
-from trueup.artifacts import Artifacts, repair_key
+from trueup.artifacts import Artifacts, comparison_key, findings_prefix, repair_key
+from trueup.artifacts.findings import lines_of, objects_of
 from trueup.artifacts.store import place
 from trueup.errors import ArtifactExists, ArtifactMissing
 from trueup.ledger import Ledger
 from trueup.model.base import canonical
 from trueup.model.compared import Compared
 from trueup.model.gate import Gate
-from trueup.model.ledger import Run
+from trueup.model.ledger import PartitionItem, Run
 from trueup.model.plan import Plan
-from trueup.model.reconcile_report import ObjectLine
+from trueup.model.reconcile_job import Reconciliation
+from trueup.model.reconcile_report import ObjectLine, ReconcileReport
 from trueup.model.repair import (
     DELETE_GATE,
     REPAIR_GATE,
@@ -28,11 +31,14 @@ from trueup.model.repair import (
     RepairReport,
     RepairVerdict,
     Verification,
+    confirmed,
+    deletes,
 )
 from trueup.model.states import RUN_ENDS, GateStatus, PartitionStatus, Phase
 from trueup.watching.planned import planned_items
 
 _ACTIONS = frozenset(Action)
+_TO_UNDO = (RepairOutcome.APPLIED, RepairOutcome.INTENDED)
 _APPLIED, _VERIFIED, _REAPPEARED = RepairOutcome.APPLIED, Verification.VERIFIED, Verification.REAPPEARED
 
 
@@ -80,7 +86,7 @@ class Repairs:
             for compared in self._compared(run, phase, plan, gathered):
                 gathered.add(phase, compared)
         assert gate.decided_at is not None  # it was spent, so somebody decided
-        verdict, reasons = gathered.judged(run)
+        verdict, reasons = gathered.judged(run, self._approved(run, plan))
         return RepairReport(
             run_id=run.run_id,
             job=run.job,
@@ -100,16 +106,42 @@ class Repairs:
             objects=gathered.objects,
         )
 
+    def _approved(self, run: Run, plan: Plan) -> int:
+        """How many items were approved. Raises ArtifactError."""
+        if run.undoes:
+            undone = RepairReport.model_validate_json(self._artifacts.store.get(repair_key(run.undoes)))
+            return sum(one.items for one in undone.outcomes if one.outcome in _TO_UNDO)
+        assert isinstance(plan.job, Reconciliation)
+        assert plan.job.repair is not None  # else nothing was approved
+        data = self._artifacts.store.get(comparison_key(run.run_id, "json"))
+        report = ReconcileReport.model_validate_json(data)
+        found = confirmed(report)
+        without = 0 if deletes(report, plan.job.repair) else found[Action.DELETE]
+        return sum(found.values()) - without
+
     def _compared(self, run: Run, phase: Phase, plan: Plan, gathered: _Gathered) -> Iterator[Compared]:
         for item, *_ in planned_items(self._ledger, self._artifacts, run, phase, plan):
             if item.status not in (PartitionStatus.ACCEPTED, PartitionStatus.SKIPPED):
                 why = item.error.message if item.error else item.status.value
                 gathered.troubles.append(f"{item.partition_id} in the phase {phase.value}: {why}")
-            # Of one that failed, too: what it did is done.
-            if item.entry is not None and item.entry.outputs:
+            if item.status is not PartitionStatus.ACCEPTED and item.reject_parts:
+                yield self._so_far(run, phase, item)
+            elif item.entry is not None and item.entry.outputs:
                 output = item.entry.outputs[0]
                 data = self._artifacts.check(place(output.location)[1], output.sha256)
                 yield Compared.model_validate_json(data)
+
+    def _so_far(self, run: Run, phase: Phase, item: PartitionItem) -> Compared:
+        """What a partition came to that did not get to its end: what it did is done, and can be undone."""
+        of = (run.run_id, phase, item.partition_id)
+        objects = objects_of(self._artifacts, findings_prefix(*of), item.reject_parts)
+        return Compared(
+            partition_id=item.partition_id,
+            phase=phase,
+            finished_at=item.updated_at or run.created_at,
+            states=_told(lines_of(self._artifacts, *of, item.reject_parts)),
+            objects=list(objects),
+        )
 
 
 @dataclass(slots=True)
@@ -138,11 +170,13 @@ class _Gathered:
             for one in compared.objects
         ]
 
-    def judged(self, run: Run) -> tuple[RepairVerdict, list[str]]:
-        """The verdict, and what speaks against REPAIRED."""
+    def judged(self, run: Run, approved: int) -> tuple[RepairVerdict, list[str]]:
+        """The verdict, and what speaks against REPAIRED where so many items were approved."""
         repaired, verified = (_totals(self.states[phase]) for phase in (Phase.REPAIR, Phase.VERIFY))
         applied = repaired.pop(_APPLIED, 0)
         reasons = [f"{number} items: {name}" for name, number in sorted(repaired.items())]
+        if never := approved - sum(self.states[Phase.REPAIR].values()):
+            reasons.append(f"{never} items were approved and never begun")
         reasons += self.troubles[:20]
         if run.status in RUN_ENDS and run.status.value != "SUCCEEDED" and not self.troubles:
             reasons.append(f"the run is {run.status.value}: {run.reason}")
@@ -153,6 +187,23 @@ class _Gathered:
         if reasons:
             return "UNREPAIRED", reasons
         return ("UNDONE" if run.undoes else "REPAIRED"), []
+
+
+def _told(lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """What lines of a repair, or of its verification, say of their items; of the others what was intended."""
+    states: Counter[str] = Counter()
+    intended: dict[int, str] = {}
+    for line in lines:
+        if "intent" in line:
+            if line["intent"] is not None:
+                intended[line["at"]] = line["action"]
+            continue
+        if "outcome" in line:
+            intended.pop(line["at"], None)
+        if not line.get("again"):
+            states[f"{line.get('outcome') or line['verification']} {line['action']}"] += 1
+    states.update(f"{RepairOutcome.INTENDED} {action}" for action in intended.values())
+    return dict(states)
 
 
 def _totals(states: Mapping[str, int]) -> dict[str, int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trueup.artifacts import Artifacts, findings_prefix, rejects_prefix
+from trueup.artifacts.findings import part_names
 from trueup.artifacts.store import place
 from trueup.compare.findings import DRIFT
 from trueup.errors import ArtifactMissing
@@ -14,7 +15,6 @@ from trueup.model.ledger import PartitionItem
 from trueup.model.repair import RepairOutcome
 from trueup.model.states import Phase
 from trueup.watching.room import LONGEST_LINE
-from trueup.worker.findings import part_names
 
 _CHUNK = 256 * 1024
 COMPARISONS = frozenset({Phase.COMPARE, Phase.CONFIRM, Phase.REPAIR, Phase.VERIFY})

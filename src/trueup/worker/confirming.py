@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from trueup.artifacts.findings import lines_of
 from trueup.artifacts.store import place as place_of
 from trueup.compare import Finding, Key, Layout, State, as_compared, look_again
 from trueup.compare.findings import DRIFT
@@ -28,7 +29,6 @@ from trueup.model.states import Phase
 from trueup.worker.ages import Ages, Earlier, age_of
 from trueup.worker.batches import Figures, Worked, WorkedBatch
 from trueup.worker.comparing import Comparison, span_of
-from trueup.worker.findings import lines_of
 from trueup.worker.known import Signed
 from trueup.worker.stopping import Later, Stop
 

@@ -7,15 +7,15 @@ in its name. So the objects that the ledger names hold every finding once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from trueup.artifacts import Artifacts, findings_prefix
+from trueup.artifacts.findings import objects_of
 from trueup.ledger import Owner
 from trueup.model.base import canonical, sha256
-from trueup.model.compared import Compared, FindingsObject
+from trueup.model.compared import Compared
 from trueup.model.result import Output
-from trueup.model.states import Phase
 
 # The names lie in the partition's item, and an item holds 400 KB: more than these become one index.
 MOST_PARTS = 200
@@ -68,42 +68,12 @@ class Findings:
 
     def close(self, compared: Compared, parts: tuple[str, ...]) -> Output:
         """Store how the comparison ended, with all its objects, and give it as an output of the partition."""
-        names = part_names(self._artifacts, self._prefix, parts)
-        objects = [self._object(name) for name in names]
+        objects = list(objects_of(self._artifacts, self._prefix, parts))
         data = canonical(compared.model_copy(update={"objects": objects}).document())
         name = f"compared-{self._owner.launch}.json"
         self._put(name, data)
         location = self._artifacts.store.location(self._prefix + name)
         return Output(location=location, sha256=sha256(data), records=sum(one.lines for one in objects))
 
-    def _object(self, name: str) -> FindingsObject:
-        location = self._artifacts.store.location(self._prefix + name)
-        lines = int(name.rpartition("-")[2].removesuffix(".jsonl"))
-        known = self._artifacts.store.checksum(location)
-        return FindingsObject(
-            location=location,
-            sha256=known or sha256(self._artifacts.store.get(self._prefix + name)),
-            lines=lines,
-        )
-
     def _put(self, name: str, data: bytes) -> None:
         self._artifacts.store.put_once(self._prefix + name, data)
-
-
-def part_names(artifacts: Artifacts, prefix: str, parts: Sequence[str]) -> Iterator[str]:
-    """The names of the objects of findings behind the parts that a checkpoint names, in their order."""
-    for part in parts:
-        if part.startswith("index-"):
-            yield from part_names(artifacts, prefix, json.loads(artifacts.store.get(prefix + part)))
-        else:
-            yield part
-
-
-def lines_of(
-    artifacts: Artifacts, run_id: str, phase: Phase, partition_id: str, parts: Sequence[str]
-) -> Iterator[dict[str, Any]]:
-    """The findings behind the parts that a checkpoint names, one by one. Raises ArtifactMissing."""
-    prefix = findings_prefix(run_id, phase, partition_id)
-    for name in part_names(artifacts, prefix, parts):
-        for line in artifacts.store.get(prefix + name).splitlines():
-            yield json.loads(line)

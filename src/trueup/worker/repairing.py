@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 from trueup.artifacts import comparison_key, repair_plan_key
+from trueup.artifacts.findings import lines_of
 from trueup.artifacts.store import place as place_of
 from trueup.compare import Applied, Change, Key, as_compared, fingerprint, row_document
 from trueup.errors import ArtifactError, ArtifactExists, GateRefused, JobError, SourceError, UsageError
@@ -27,7 +28,6 @@ from trueup.model.repair import RepairItem, RepairOutcome, deletes, gate_of, pla
 from trueup.model.states import Phase
 from trueup.worker.batches import Figures, Worked, WorkedBatch
 from trueup.worker.comparing import Comparison
-from trueup.worker.findings import lines_of
 from trueup.worker.telling import told
 
 AT_ONCE = 50

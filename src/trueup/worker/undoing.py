@@ -43,21 +43,27 @@ class Undo(Repair):
         return report.objects
 
     def items(self, part: Partition) -> Iterator[RepairItem]:
-        """The items that were applied, each with the row that was written and the row before it."""
+        """The items that were applied, each with the row that was written and the row before it.
+
+        Those too whose outcome was never told: where the target holds what they intended, it is our write.
+        """
         at = 0
         mine = [one for one in self.approved if one.partition_id == part.id and one.phase is Phase.REPAIR]
         intents: dict[int, Any] = {}
-        for number, one in enumerate(mine):
+        for number, one in enumerate(mine, 1):
             items = []
             for line in map(json.loads, self._object(one.location, one.sha256).splitlines()):
                 if "outcome" not in line:
-                    intents[line["at"]] = line["intent"]
+                    intents[line["at"]] = line
                     continue
-                intent = intents.pop(line["at"], None)
+                before = intents.pop(line["at"], None)
                 if line["outcome"] == RepairOutcome.APPLIED:
-                    items.append(_item(at, line, intent))
-                    at += 1
-            self._keep(part, number, items)
+                    items.append(_item(at + len(items), before))
+            if number == len(mine):
+                untold = [line for line in intents.values() if line["intent"] is not None]
+                items += [_item(at + len(items) + n, line) for n, line in enumerate(untold)]
+            at += len(items)
+            self._keep(part, number - 1, items)
             yield from items
 
     def truth_of(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
@@ -76,13 +82,13 @@ class Undo(Repair):
         return False
 
 
-def _item(at: int, line: Mapping[str, Any], intent: Mapping[str, Any]) -> UndoItem:
+def _item(at: int, line: Mapping[str, Any]) -> UndoItem:
     return UndoItem(
         at=at,
         key=tuple(line["key"]),
         action=INVERSE[Action(line["action"])],
-        wrote=intent["wanted"],
-        before=intent["before"],
+        wrote=line["intent"]["wanted"],
+        before=line["intent"]["before"],
     )
 
 

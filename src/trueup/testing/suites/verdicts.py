@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trueup.errors import Stale, UsageError
 from trueup.ledger import Decision, keys
 from trueup.ledger.table import Table, Write
@@ -12,7 +14,16 @@ from trueup.model.counters import Counters
 from trueup.model.ledger import PartitionItem
 from trueup.model.result import PartitionError
 from trueup.model.states import PARTITION_ARROWS, RESTARTED, RETRYABLE, SKIPPABLE, PartitionStatus, Phase
-from trueup.testing.suites.support import APPLY, Scene, counted, in_threads, refusal, unique
+from trueup.testing.suites.support import (
+    APPLY,
+    Scene,
+    checkpoint,
+    counted,
+    entry_of,
+    in_threads,
+    refusal,
+    unique,
+)
 
 P = PartitionStatus
 DECISIONS = sorted((before, after) for before, after in PARTITION_ARROWS if after in DECIDED)
@@ -243,6 +254,20 @@ class RetrySuite:
             assert (0, 0, None, None, None) == (item.takes, item.faults, item.entry, item.error, item.reason)
             again = scene.ledger.partitions.take(scene.owner(2, "task-b"), status.value)
             assert (P.PENDING, kept) == (again.before, (again.item.cursor, again.item.counters))
+
+    def test_a_repair_goes_on_from_where_it_was_whatever_it_ended_as(self, table: Table) -> None:
+        scene = Scene(table)
+        owner = replace(scene.owner(), phase=Phase.REPAIR)
+        parts = scene.ledger.partitions
+        for status in RETRYABLE:
+            item = parts.take(owner, status.value).item
+            item = parts.advance(owner, item, checkpoint(5, reject_parts=("1.jsonl",)))
+            if status is not P.STUCK:
+                item = parts.report(owner, item, entry_of(item))
+            scene.ledger.verdicts.decide(scene.run_id, Phase.REPAIR, [Decision(item, status)])
+            scene.ledger.verdicts.retry(scene.run_id, Phase.REPAIR, [status.value], who="ann", why="fixed")
+            kept = parts.get(scene.run_id, Phase.REPAIR, status.value)
+            assert ("v1:5", counted(5), ("1.jsonl",)) == (kept.cursor, kept.counters, kept.reject_parts)
 
     def test_a_retry_clears_what_bounds_faults(self, table: Table) -> None:
         scene = Scene(table)
