@@ -51,6 +51,16 @@ def test_items_that_cannot_be_read_fail_the_map_run() -> None:
     assert ("States.ItemReaderFailed", "Attempting to map over non-iterable node.") == (ran.error, ran.cause)
 
 
+def test_a_number_of_items_that_is_none_fails_before_the_map_run() -> None:
+    # moto's engine: AWS looks at this before it looks at the sign of the number.
+    definition = distributed(("P", passing()), ItemReader=reader(MaxItemsPath="$.n"))
+    ran = execute(definition, {"version": "v", "n": "all"}, Bucket(items="[1]"))
+    assert ["MapStateStarted", "ExecutionFailed"] == ran.types[-2:]
+    assert str(ran.cause).endswith(
+        'The MaxItemsPath field refers to value "all" which is not a valid integer: $.n'
+    )
+
+
 def test_a_column_is_not_lost_to_another_of_its_name() -> None:
     definition = distributed(("P", passing()), ItemReader=reader(InputType="CSV"))
     ran = execute(definition, {"version": "v"}, Bucket(items="A,B,A\n1,2,3\n"))

@@ -9,6 +9,7 @@ import pytest
 
 from .distributed import BAD, FAIL, GOOD, IS_BAD, SOME_FAIL, distributed
 from .harness import World, execute, passing, play, ran
+from .test_parallel_and_map import inline
 
 
 def test_children_are_executions_with_histories_and_names_of_their_own() -> None:
@@ -127,6 +128,10 @@ def test_failures_are_counted_on_items() -> None:
     [
         ('The ToleratedFailureCountPath field refers to value "{}" which is not a valid integer: $.v',
          "ToleratedFailureCountPath", {}),
+        ('The ToleratedFailureCountPath field refers to value "many" which is not a valid integer: $.v',
+         "ToleratedFailureCountPath", "many"),
+        ('The ToleratedFailurePercentagePath field refers to value "half" which is not a valid float: $.v',
+         "ToleratedFailurePercentagePath", "half"),
         ("ToleratedFailurePercentage must be between 0 and 100.", "ToleratedFailurePercentagePath", 100.1),
     ],
 )  # fmt: skip
@@ -134,6 +139,30 @@ def test_a_limit_that_is_none_fails_before_the_map_run(said: str, field: str, va
     # Recorded on AWS: test_map_state_tolerated_failure_count_path, …_percentage_path.
     ran = execute(distributed(("P", passing()), ItemsPath="$.l", **{field: "$.v"}), {"l": [1], "v": value})
     assert ["MapStateStarted", "ExecutionFailed"] == ran.types[-2:]
+    assert str(ran.cause).endswith(said)
+
+
+def test_limits_may_be_texts_of_numbers() -> None:
+    # As moto's engine reads them, which was made to agree with AWS.
+    limits = {"ToleratedFailureCountPath": "$.n", "ToleratedFailurePercentagePath": "$.p"}
+    given = {"l": [BAD, GOOD], "n": "1", "p": "50.0"}
+    assert "SUCCEEDED" == execute(distributed(*SOME_FAIL, ItemsPath="$.l", **limits), given).status
+
+
+@pytest.mark.parametrize("around", [inline, distributed])
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ('The MaxConcurrencyPath field refers to value "{}" which is not a valid integer: $.m', {}),
+        ('The MaxConcurrencyPath field refers to value "No" which is not a valid integer: $.m', "No"),
+        ("MaxConcurrency cannot be negative.", -1),
+    ],
+)
+def test_concurrency_that_is_none_fails_before_the_map_starts(said: str, value: Any, around: Any) -> None:
+    # moto's engine: of a Map's settings AWS reads this one before MapStateStarted, and the others after it.
+    definition = around(("P", passing()), ItemsPath="$.l", MaxConcurrencyPath="$.m")
+    ran = execute(definition, {"l": [1], "m": value})
+    assert ["ExecutionStarted", "MapStateEntered", "ExecutionFailed"] == ran.types
     assert str(ran.cause).endswith(said)
 
 

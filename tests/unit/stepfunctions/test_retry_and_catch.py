@@ -73,7 +73,9 @@ def test_each_retrier_counts_its_own_and_the_first_that_matches_decides() -> Non
         (False, ["States.ALL"], "States.DataLimitExceeded"),
         (True, ["States.DataLimitExceeded"], "States.DataLimitExceeded"),
         (False, ["States.ALL"], "States.Runtime"),
-        (False, ["States.Runtime"], "States.Runtime"),
+        (False, ["States.TaskFailed"], "States.Runtime"),
+        # localstack/localstack#10489: machines on AWS name it to catch it.
+        (True, ["States.Runtime"], "States.Runtime"),
         (True, ["States.TaskFailed"], "Custom"),
         (False, ["States.TaskFailed"], "States.Timeout"),
         (True, ["Other", "Custom"], "Custom"),
@@ -156,13 +158,22 @@ def test_retries_count_from_nothing_at_each_visit_and_show_in_the_context() -> N
     assert ("SUCCEEDED", [0, 1, 0, 1]) == (ran.status, seen)
 
 
-def test_an_error_of_the_state_itself_can_be_caught_unless_it_is_of_the_runtime() -> None:
+def test_an_error_of_the_state_itself_is_caught_by_all_unless_it_is_of_the_runtime() -> None:
     catch = {"Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Caught"}], "End": True}
     broken = {**PUT, **catch, "Parameters": {"TableName.$": "States.ArrayGetItem($.list, 5)", "Key": {}}}
     ran = execute(machine(("T", broken), ("Caught", passing())), {"list": []}, failing(0))
     assert "States.IntrinsicFailure" == ran.output["Error"]
     missing = {**PUT, **catch, "Parameters": {"TableName.$": "$.nope", "Key": {}}}
     assert "States.Runtime" == execute(machine(("T", missing), ("Caught", passing())), {}, failing(0)).error
+
+
+def test_an_error_of_the_runtime_is_caught_by_its_own_name() -> None:
+    # localstack/localstack#10489.
+    catch = {"Catch": [{"ErrorEquals": ["States.Runtime"], "Next": "Caught"}], "End": True}
+    task = {**PUT, **catch, "Parameters": {"TableName.$": "$.nope", "Key": {}}}
+    ran = execute(machine(("T", task), ("Caught", passing())), {}, failing(0))
+    assert "States.Runtime" == ran.output["Error"]
+    assert ran.output["Cause"].startswith("An error occurred while executing the state 'T' (entered at the ")
 
 
 def test_an_error_and_its_cause_are_no_longer_than_the_api_can_tell() -> None:

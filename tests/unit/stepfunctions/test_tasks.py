@@ -118,6 +118,14 @@ def test_a_task_is_cut_off_after_its_timeout() -> None:
     assert "TaskTimedOut" == ran.types[-2]
 
 
+@pytest.mark.parametrize("field", ["TimeoutSecondsPath", "HeartbeatSecondsPath"])
+def test_a_limit_that_is_not_there_fails_before_the_task_is_scheduled(field: str) -> None:
+    # The words are those of moto's engine, which was made to agree with AWS.
+    ran = execute(optimized("lambda:invoke", {"FunctionName": "f"}, **{field: "$.limit"}))
+    assert ["TaskStateEntered", "ExecutionFailed"] == ran.types[-2:]
+    assert str(ran.cause).endswith("Invalid path '$.limit' : No results for path: $['limit']")
+
+
 def test_a_function_by_its_arn_times_out_in_events_of_its_own() -> None:
     services = Services(lambda_invoke=lambda _: asyncio.sleep(1000))
     ran = execute(task(FUNCTION, TimeoutSeconds=2), services=services)

@@ -23,9 +23,10 @@ class Clock:
 
     def now(self) -> float:
         """Seconds since 1970, in whole milliseconds: finer times AWS does not tell."""
-        if self._epoch is None:
-            return round(time.time(), 3)
-        return round(self._epoch + asyncio.get_running_loop().time(), 3)
+        epoch = self._epoch
+        seconds = time.time() if epoch is None else epoch + asyncio.get_running_loop().time()
+        # As round(seconds, 3), in a third of its time: every event of every execution asks.
+        return int(seconds * 1000 + 0.5) / 1000
 
     async def sleep(self, seconds: float) -> None:
         """Wait that many of the machine's seconds."""

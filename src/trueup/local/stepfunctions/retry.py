@@ -12,11 +12,13 @@ from trueup.local.stepfunctions.model import Catcher, Retrier
 def matches(names: Sequence[str], error: StateError) -> bool:
     """Whether an error is among those named.
 
-    Nothing matches States.Runtime; States.ALL does not match States.DataLimitExceeded;
+    States.Runtime is matched by its own name alone, which machines on AWS give beside that of
+    States.DataLimitExceeded (localstack/localstack#10489; moto's engine matches it, too); the documentation
+    says only that States.ALL does not. States.ALL does not match States.DataLimitExceeded either;
     States.TaskFailed matches everything but States.Timeout (aws-facts section 1.6).
     """
     if error.error == RUNTIME:
-        return False
+        return RUNTIME in names
     return any(_names(name, error) for name in names)
 
 

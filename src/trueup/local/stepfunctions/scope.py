@@ -41,7 +41,8 @@ class Variables:
     def copy(self, outer: Variables | None = None) -> Variables:
         """These variables as they are now, for a redrive to start from; `outer` will be around them."""
         twin = Variables(self._outer if outer is None else outer)
-        twin._own.update(self._own)
+        if self._own:
+            twin._own.update(self._own)
         return twin
 
 

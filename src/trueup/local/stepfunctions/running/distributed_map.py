@@ -13,7 +13,7 @@ from trueup.local.stepfunctions.running.fallible import run_fallible
 from trueup.local.stepfunctions.running.inline_map import attempt_inline
 from trueup.local.stepfunctions.running.items import Item, concurrency, percentage, select_items, whole
 from trueup.local.stepfunctions.running.map_run import MapRun
-from trueup.local.stepfunctions.running.reading import read_items
+from trueup.local.stepfunctions.running.reading import check_max_items, read_items
 from trueup.local.stepfunctions.running.results import collect, write_results
 from trueup.local.stepfunctions.running.visit import Step, Visit
 from trueup.local.stepfunctions.running.workflow import PERFORMERS
@@ -32,10 +32,12 @@ async def _attempt(visit: Visit) -> Step:
     assert isinstance(state, Map)
     assert state.distributed is not None
     given = visit.effective_input()
+    limit = concurrency(visit, state, given)  # before the Map has started, as inline
     items = [] if state.distributed.reader else select_items(visit, state, given)
     # Items that are read from S3 are counted as none here (recorded: test_map_item_reader_base_json).
     visit.note("MapStateStarted", "mapStateStartedEventDetails", {"length": len(items)})
     run, again = _open(visit, state, state.distributed, given)
+    run.max_concurrency = run.max_concurrency if again else limit
     _note_opened(visit, run, again=again)
     try:
         result = await _work(visit, run, state.distributed, given, None if again else items)
@@ -58,9 +60,10 @@ def _open(visit: Visit, state: Map, settings: Distributed, given: Json) -> tuple
         visit.standing.map_run = again.map_run
         return again.map_run, True
     run = MapRun(execution, state, settings.label or execution.chance.uuid())
-    run.max_concurrency = concurrency(visit, state, given)
     run.tolerated_count = whole(visit, settings.tolerated_count, "ToleratedFailureCountPath", given)
     run.tolerated_percentage = percentage(visit, settings.tolerated_percentage, given)
+    if settings.reader is not None:
+        check_max_items(visit, settings.reader, given)
     visit.standing.map_run = run
     execution.map_runs.append(run)
     execution.services.open_map_run(run)

@@ -22,9 +22,10 @@ async def attempt_inline(visit: Visit) -> Step:
     state = visit.state
     assert isinstance(state, Map)
     given = visit.effective_input()
+    # Of all settings of a Map, AWS reads this one before the Map has started (moto's engine says so).
+    limit = concurrency(visit, state, given) or INLINE_CONCURRENCY
     items = select_items(visit, state, given)
     visit.note("MapStateStarted", "mapStateStartedEventDetails", {"length": len(items)})
-    limit = concurrency(visit, state, given) or INLINE_CONCURRENCY
     run = _Iterations(visit, state, given, items, branches_again(visit))
     await run.all(min(limit, len(items)))
     visit.strand.previous = run.last

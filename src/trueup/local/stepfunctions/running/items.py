@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from trueup.local.stepfunctions.errors import EvaluationError
@@ -9,6 +10,9 @@ from trueup.local.stepfunctions.model import Map
 from trueup.local.stepfunctions.paths import Path
 from trueup.local.stepfunctions.running.visit import Visit
 from trueup.local.stepfunctions.values import Json, is_integer, is_number, to_text
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +64,39 @@ def whole(visit: Visit, setting: int | Path | None, field: str, given: Json) -> 
     (recorded: test_map_state_tolerated_failure_count_path)."""
     if not isinstance(setting, Path):
         return setting
-    value = setting.require(visit.scope(given), field)
-    if not is_integer(value):
-        raise EvaluationError(
-            f'The {field} field refers to value "{to_text(value)}" '
-            f"which is not a valid integer: {setting.text}"
-        )
+    value = integer_at(visit, setting, field, given)
     if value < 0:
         raise EvaluationError(f"{field.removesuffix('Path')} cannot be negative.")
-    return int(value)
+    return value
+
+
+def integer_at(visit: Visit, path: Path, field: str, given: Json) -> int:
+    """A whole number at a path, or a text that is one, as moto reads them. Raises EvaluationError."""
+    value = path.require(visit.scope(given), field)
+    if is_integer(value):
+        return int(value)
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        return int(value)
+    raise _no_number(field, value, "integer", path)
+
+
+def _no_number(field: str, value: Json, kind: str, path: Path) -> EvaluationError:
+    text = value if isinstance(value, str) else to_text(value)
+    return EvaluationError(
+        f'The {field} field refers to value "{text}" which is not a valid {kind}: {path.text}'
+    )
 
 
 def percentage(visit: Visit, setting: float | Path | None, given: Json) -> float | None:
     """ToleratedFailurePercentage. Raises EvaluationError (recorded: …tolerated_failure_percentage_path)."""
     if not isinstance(setting, Path):
         return setting
-    value = setting.require(visit.scope(given), "ToleratedFailurePercentagePath")
+    field = "ToleratedFailurePercentagePath"
+    value = setting.require(visit.scope(given), field)
+    if isinstance(value, str) and _DECIMAL.fullmatch(value):
+        value = float(value)
     if not is_number(value):
-        raise EvaluationError(
-            f'The ToleratedFailurePercentagePath field refers to value "{to_text(value)}" '
-            f"which is not a valid float: {setting.text}"
-        )
+        raise _no_number(field, value, "float", setting)
     if not 0 <= value <= 100:
         raise EvaluationError("ToleratedFailurePercentage must be between 0 and 100.")
     return float(value)

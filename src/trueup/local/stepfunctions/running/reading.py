@@ -14,9 +14,9 @@ from trueup.local.stepfunctions.integrations.shapes import read_bytes
 from trueup.local.stepfunctions.model import Reader
 from trueup.local.stepfunctions.parsing.maps import MAX_ITEMS
 from trueup.local.stepfunctions.paths import Path
-from trueup.local.stepfunctions.running.items import Item, items_of
+from trueup.local.stepfunctions.running.items import Item, integer_at, items_of
 from trueup.local.stepfunctions.running.visit import Visit
-from trueup.local.stepfunctions.values import Json, from_text, is_integer
+from trueup.local.stepfunctions.values import Json, from_text
 
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 """Of an array, as RFC 6901 writes it."""
@@ -60,12 +60,17 @@ def unreadable(cause: str) -> StateError:
     return StateError("States.ItemReaderFailed", cause)
 
 
+def check_max_items(visit: Visit, reader: Reader, given: Json) -> None:
+    """Raises EvaluationError where MaxItemsPath finds no whole number: AWS looks at that before the Map Run
+    starts (moto's engine says so), and at the sign of the number only in the run."""
+    if isinstance(reader.max_items, Path):
+        integer_at(visit, reader.max_items, "MaxItemsPath", given)
+
+
 def _max_items(visit: Visit, reader: Reader, given: Json) -> int:
     most = reader.max_items
     if isinstance(most, Path):
-        most = most.require(visit.scope(given), "MaxItemsPath")
-        if not is_integer(most):
-            raise unreadable("field MaxItems must be an integer")
+        most = integer_at(visit, most, "MaxItemsPath", given)
         # Recorded on AWS: test_map_item_reader_csv_max_items_paths.
         if most < 0:
             raise unreadable("field MaxItems must be positive")

@@ -87,7 +87,7 @@ def _seconds(visit: Visit, seconds: float | Path | None, given: Json) -> float:
     value = _given(visit, seconds, "SecondsPath", given)
     told = f"{seconds.text} == {to_text(value)}"
     if not is_integer(value):
-        raise EvaluationError(f"The SecondsPath parameter does not reference an integer value: {told}")
+        raise EvaluationError(f"The SecondsPath parameter cannot be parsed as a long value: {told}")
     if value < 0:
         raise EvaluationError(f"The SecondsPath parameter references a negative value: {told}")
     if value > MAX_SECONDS:

@@ -95,7 +95,7 @@ def _check_parameters(state: Task, parameters: Document) -> None:
 def _seconds(visit: Visit, setting: int | Path | None, field: str, given: Json) -> int | None:
     if not isinstance(setting, Path):
         return setting
-    value = setting.require(visit.scope(given), field)
+    value = setting.select(visit.scope(given))
     if not is_integer(value) or not 0 < value <= MAX_SECONDS:
         raise EvaluationError(
             f"The {field} parameter does not reference a positive integer: {setting.text} == {to_text(value)}"
