@@ -115,6 +115,18 @@ def test_nothing_is_deleted_unless_the_job_asks_and_the_gate_says_so() -> None:
     assert len(wrong) - len(extra) == run.repaired.items
 
 
+def test_nothing_is_deleted_where_something_could_not_be_compared() -> None:
+    both, wrong = damaged()
+    (twice, *_) = (row for row in both["truth"] if row["id"] not in wrong)
+    both["truth"].append(dict(twice))
+    run = repair_of(both)
+    run.run()
+    extra = {key for key, kind in wrong.items() if kind == "EXTRA"}
+    assert ("INCOMPLETE", "repair") == (run.comparison.verdict, run.repaired.gate)
+    assert extra == by_id(both["target"]).keys() - by_id(both["truth"]).keys()
+    assert len(wrong) - len(extra) == run.repaired.items
+
+
 def test_what_changed_since_it_was_signed_is_left_alone() -> None:
     both, wrong = damaged()
     run = repair_of(both)
