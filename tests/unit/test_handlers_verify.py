@@ -134,6 +134,16 @@ def test_a_verification_that_ends_without_comparing_is_an_error() -> None:
     assert (RunStatus.SUCCEEDED, "ERROR") == (world.run(run.run_id).status, told(world, run).verdict)
 
 
+def test_the_verdict_of_a_run_that_somebody_else_started_is_not_taken() -> None:
+    world = world_of(drifted())
+    run = world.ask()
+    other = world.ask(job=CHECK, keys=None, requestId=asked_for(run.run_id))
+    go_on(world)
+    found = told(world, run)
+    assert "ERROR" == found.verdict
+    assert other.run_id in found.reasons[0]
+
+
 def test_a_job_that_is_gone_by_then_is_an_error_that_names_it() -> None:
     world = world_of(same())
     run = world.ask()

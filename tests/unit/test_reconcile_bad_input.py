@@ -151,6 +151,20 @@ def test_a_partition_that_an_operator_left_out_is_not_clean() -> None:
     assert ["key=100..200 is SKIPPED: known to be bad"] == run.comparison.reasons
 
 
+def test_candidates_that_an_operator_left_out_are_not_clean() -> None:
+    both, wrong = damaged()
+    run = run_of(both)
+    while run.phase is Phase.COMPARE:
+        run.step()
+    parts = ["key=..100", "key=100..200", "key=200.."]
+    left = [one for one in parts if run.partition(one).status is PartitionStatus.PENDING]
+    run.ledger.verdicts.skip(run.run_id, Phase.CONFIRM, left, who="ann", why="no time")
+    run.run()
+    report = run.comparison
+    assert "INCOMPLETE" == report.verdict
+    assert any(f"of {len(wrong)} candidates were not looked at again" in one for one in report.reasons)
+
+
 def test_a_run_that_was_cancelled_is_not_clean() -> None:
     run = run_of(rows())
     run.step()

@@ -11,7 +11,7 @@ import pytest
 
 from trueup.artifacts import comparison_key, repair_key, repair_plan_key
 from trueup.artifacts.store import place
-from trueup.errors import SourceError
+from trueup.errors import ArtifactError, SourceError
 from trueup.gating import before_repair
 from trueup.jobs import Outcome, Reconcile
 from trueup.model.base import canonical
@@ -112,6 +112,18 @@ def test_nothing_is_deleted_unless_the_job_asks_and_the_gate_says_so() -> None:
     extra = {key for key, kind in wrong.items() if kind == "EXTRA"}
     assert extra == by_id(both["target"]).keys() - by_id(both["truth"]).keys()
     assert "repair" == run.repaired.gate
+    assert len(wrong) - len(extra) == run.repaired.items
+
+
+def test_nothing_is_deleted_where_something_could_not_be_compared() -> None:
+    both, wrong = damaged()
+    (twice, *_) = (row for row in both["truth"] if row["id"] not in wrong)
+    both["truth"].append(dict(twice))
+    run = repair_of(both)
+    run.run()
+    extra = {key for key, kind in wrong.items() if kind == "EXTRA"}
+    assert ("INCOMPLETE", "repair") == (run.comparison.verdict, run.repaired.gate)
+    assert extra == by_id(both["target"]).keys() - by_id(both["truth"]).keys()
     assert len(wrong) - len(extra) == run.repaired.items
 
 
@@ -465,6 +477,36 @@ def test_an_undo_of_what_was_changed_since_it_was_approved_does_nothing() -> Non
     report = run.repaired.model_copy(update={"reasons": ["changed"]})
     run.artifacts.store.put(repair_key(run.run_id), canonical(report.document()))
     failed(undo, both, before)
+
+
+def changed_image(run: LocalRun) -> None:
+    """Another row as the one that was there before."""
+    (one, *_) = [one for one in run.repaired.objects if one.phase is Phase.REPAIR]
+    key = place(one.location)[1]
+    run.artifacts.store.put(key, run.artifacts.store.get(key).replace(b"other", b"mine!"))
+
+
+def test_rows_as_they_were_that_somebody_changed_are_not_given_back() -> None:
+    both, _ = small()
+    run = repair_of(both, changes={"partitions": {"by": "splits", "splits": []}})
+    run.run()
+    before = [dict(row) for row in both["target"]]
+    undo = undo_of(run, both)
+    undo.plan()
+    changed_image(run)
+    failed(undo, both, before)
+    with pytest.raises(ArtifactError, match="as was reported"):
+        LocalRun(Reconcile, run.job, rows=both, approver="zoe", undoes=run, seed=78).plan()
+
+
+def test_an_undo_of_another_runs_repair_does_nothing() -> None:
+    both, _ = damaged()
+    run = repair_of(both)
+    run.run()
+    before = [dict(row) for row in both["target"]]
+    other = run.repaired.model_copy(update={"run_id": "another"})
+    run.artifacts.store.put(repair_key(run.run_id), canonical(other.document()))
+    failed(undo_of(run, both), both, before)
 
 
 def test_killed_at_any_point_each_repair_is_taken_back_once(monkeypatch: pytest.MonkeyPatch) -> None:

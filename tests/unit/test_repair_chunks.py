@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from trueup.compare import Applied
+from trueup.jobs import Outcome, Reconcile
 from trueup.model.states import Phase
 from trueup.testing import LocalRun
 from trueup.testing.rows import MemoryRows
 from trueup.worker.repairing import AT_ONCE
 
-from .reconcile_cases import damaged
+from .reconcile_cases import Rows, damaged
 from .test_repair import DELETES, by_id, done, repair_of, small, to
 
 
@@ -93,3 +94,34 @@ def test_what_was_done_before_a_kill_counts_though_the_breaker_trips(monkeypatch
     assert {first: "STALE_TARGET", second: "APPLIED", third: "APPLIED"} == done(run)
     assert "2 items: the repair stopped: too many items were stale or failed" in run.repaired.reasons
     assert before == {key: by_id(both["target"]).get(key) for key in others}
+
+
+def blindly(both: Rows) -> type[Reconcile]:
+    """An owner's write path that asks nobody what is there."""
+
+    class Owner(Reconcile):
+        def repair_one(self, item: Any, expected: Any) -> Outcome:
+            key = int(item["key"][0])
+            both["target"][:] = [row for row in both["target"] if row["id"] != key]
+            if item["values"] is not None:
+                both["target"].append(dict(item["values"]))
+            return Outcome(written=1)
+
+    return Owner
+
+
+@pytest.mark.parametrize("by", ["trueup", "owner"])
+def test_what_changes_between_the_intent_and_the_write_is_left_alone(by: str) -> None:
+    both, wrong = small()
+    hooks = Reconcile if by == "trueup" else blindly(both)
+    run = repair_of(both, hooks=hooks, changes={"partitions": {"by": "splits", "splits": []}})
+    to(run, Phase.REPAIR)
+    while f'"intended":{len(wrong)}' not in (run.partition("key=..").cursor or ""):
+        run.step()
+    run.kill()
+    by_id(both["truth"])[3]["v"] = "newer"
+    by_id(both["target"])[7]["v"] = "somebody's own"
+    run.run()
+    assert {**dict.fromkeys(wrong, "APPLIED"), 3: "STALE_TRUTH", 7: "STALE_TARGET"} == done(run)
+    after = by_id(both["target"])
+    assert ("other", "somebody's own") == (after[3]["v"], after[7]["v"])

@@ -81,6 +81,12 @@ class Verifying:
                 comment=f"verification of {run.run_id}",
             )
             by = self.starter.create(found, request, verifies=run.run_id)
+        if by.verifies != run.run_id:
+            raise RequestError(
+                f"{by.requester} started {by.run_id} under {request_id!r}, which is not for people to use.",
+                remedy=f"Start {by.job} again to see what it finds now.",
+                field="requestId",
+            )
         if run.verification is None or run.verification.run_id is None:
             start_execution(by, self.executions)
         return by

@@ -318,4 +318,6 @@ def _stored(run: Run) -> dict[str, object]:
 
 def _fingerprint(run: Run) -> str:
     asked = run.document()
-    return sha256(canonical({name: asked[name] for name in ("job", "window", "params", "dryRun")}))
+    # Only where it is one, so that requests from before there were undos are still known again.
+    undoes = ("undoes",) if run.undoes else ()
+    return sha256(canonical({name: asked[name] for name in ("job", "window", "params", "dryRun", *undoes)}))

@@ -51,7 +51,7 @@ class Undo(Repair):
         mine = [one for one in self.approved if one.partition_id == part.id and one.phase is Phase.REPAIR]
         intents: dict[int, Any] = {}
         for number, one in enumerate(mine, 1):
-            items: list[RepairItem] = []
+            items: list[UndoItem] = []
             for line in map(json.loads, self._object(one.location, one.sha256).splitlines()):
                 if "outcome" not in line:
                     intents[line["at"]] = line

@@ -60,6 +60,7 @@ class RunSuite:
             {"params": {}},
             {"job": "x"},
             {"dry_run": True},
+            {"undoes": "another-run"},
         ]
         for change in changes:
             other = a_run(request_id=scene.run.request_id, **change)
