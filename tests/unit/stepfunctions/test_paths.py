@@ -81,6 +81,16 @@ def test_a_definite_path_that_finds_nothing_names_itself_the_field_and_the_input
     assert expected == raised.value.message
 
 
+def test_a_path_into_the_context_that_finds_nothing_names_the_context_as_its_input() -> None:
+    # moto's engine, which was made to agree with AWS; recorded with a placeholder for what is the input:
+    # test_invalid_jsonpath[INVALID_JSONPATH_IN_STRING_EXPR_CONTEXTPATH].
+    seen = Scope({"a": 0}, lambda: {"State": {"Name": "S"}})
+    for expression in ("$$.State.nope", "States.Format('{}', $$.State.nope)"):
+        with pytest.raises(EvaluationError) as raised:
+            parse_template({"value.$": expression}).render(seen)
+        assert raised.value.message.endswith("""could not be found in the input '{"State":{"Name":"S"}}'""")
+
+
 def test_an_input_path_that_finds_nothing_is_an_invalid_path() -> None:
     # Recorded on AWS: test_invalid_jsonpath[ST.INVALID_JSONPATH_IN_INPUTPATH].
     with pytest.raises(EvaluationError) as raised:
