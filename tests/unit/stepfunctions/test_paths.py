@@ -58,6 +58,25 @@ def test_past_the_end_of_an_array_a_template_finds_null() -> None:
         parse_template({"x.$": "$.a[10].b"}).render(scope())
 
 
+@pytest.mark.parametrize(
+    ("said", "path"),
+    [
+        ('Filter: [0] can only be applied to arrays. Current context is: {"k":1}', "$.o[0]"),
+        ("The path $['n'] is null", "$.n[0]"),
+        ("Index out of bounds when evaluating path $['l'][3]", "$.l[3]"),
+    ],
+)
+def test_an_index_into_what_is_no_array_finds_nothing(said: str, path: str) -> None:
+    # Jayway's ArrayPathToken, whose words AWS hands on (recorded: …[ST.INVALID_JSONPATH_IN_INPUTPATH]).
+    given = scope({"o": {"k": 1}, "n": None, "l": []})
+    with pytest.raises(EvaluationError) as raised:
+        parse_path(path).select(given)
+    assert f"Invalid path '{path}' : {said}" == raised.value.message
+    if path != "$.l[3]":
+        with pytest.raises(EvaluationError, match="could not be found in the input"):
+            parse_template({"x.$": path}).render(given)
+
+
 @pytest.mark.parametrize("path", ["$.a[5:9]", "$.missing[*]", "$.missing.list[1:5].value"])
 def test_an_indefinite_path_that_finds_nothing_gives_an_empty_list(path: str) -> None:
     # Recorded on AWS: test_json_path_array_wildcard_or_slice_with_no_input.
