@@ -67,8 +67,9 @@ def test_activities_are_listed_and_forgotten() -> None:
 
 
 def test_a_task_for_an_activity_that_there_is_not_is_not_scheduled() -> None:
-    # [botocore] ActivityScheduleFailedEventDetails: "an activity schedule failure".
+    # The words and the want of an event are those of moto's engine, which was made to agree with AWS.
     arn = "arn:aws:states:us-east-1:000000000000:activity:none"
     ended = execute(machine(("T", {"Type": "Task", "Resource": arn})))
-    assert ["ActivityScheduleFailed", "ExecutionFailed"] == ended.types[2:]
-    assert f"Activity Does Not Exist: '{arn}'" == ended.cause
+    assert ["TaskStateEntered", "ExecutionFailed"] == ended.types[1:]
+    assert "States.Runtime" == ended.error
+    assert str(ended.cause).endswith(f"(entered at the event id #2). The activity {arn} does not exist.")

@@ -166,6 +166,21 @@ def test_concurrency_that_is_none_fails_before_the_map_starts(said: str, value: 
     assert str(ran.cause).endswith(said)
 
 
+@pytest.mark.parametrize(
+    ("failed", "around"),
+    [
+        (["MapIterationStarted", "MapIterationFailed", "MapStateFailed", "ExecutionFailed"], inline),
+        (["MapRunStarted", "MapRunFailed", "MapStateFailed", "ExecutionFailed"], distributed),
+    ],
+)
+def test_what_has_begun_fails_with_an_item_selector(failed: list[str], around: Any) -> None:
+    # Recorded on AWS: test_map_item_reader_csv_max_items_paths[-1] tells of the run whatever fails in it.
+    ran = execute(around(("P", passing()), ItemSelector={"v.$": "$.nope"}), [1])
+    assert failed == ran.types[3:]
+    assert "States.Runtime" == ran.error
+    assert str(ran.cause).startswith("An error occurred while executing the state 'M' (entered at the event")
+
+
 def test_update_map_run_acts_while_it_runs() -> None:
     async def scene(world: World) -> Any:
         slow = distributed(("W", {"Type": "Wait", "Seconds": 10}), MaxConcurrency=1)

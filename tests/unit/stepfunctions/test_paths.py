@@ -58,6 +58,25 @@ def test_past_the_end_of_an_array_a_template_finds_null() -> None:
         parse_template({"x.$": "$.a[10].b"}).render(scope())
 
 
+@pytest.mark.parametrize(
+    ("said", "path"),
+    [
+        ('Filter: [0] can only be applied to arrays. Current context is: {"k":1}', "$.o[0]"),
+        ("The path $['n'] is null", "$.n[0]"),
+        ("Index out of bounds when evaluating path $['l'][3]", "$.l[3]"),
+    ],
+)
+def test_an_index_into_what_is_no_array_finds_nothing(said: str, path: str) -> None:
+    # Jayway's ArrayPathToken, whose words AWS hands on (recorded: …[ST.INVALID_JSONPATH_IN_INPUTPATH]).
+    given = scope({"o": {"k": 1}, "n": None, "l": []})
+    with pytest.raises(EvaluationError) as raised:
+        parse_path(path).select(given)
+    assert f"Invalid path '{path}' : {said}" == raised.value.message
+    if path != "$.l[3]":
+        with pytest.raises(EvaluationError, match="could not be found in the input"):
+            parse_template({"x.$": path}).render(given)
+
+
 @pytest.mark.parametrize("path", ["$.a[5:9]", "$.missing[*]", "$.missing.list[1:5].value"])
 def test_an_indefinite_path_that_finds_nothing_gives_an_empty_list(path: str) -> None:
     # Recorded on AWS: test_json_path_array_wildcard_or_slice_with_no_input.
@@ -79,6 +98,16 @@ def test_a_definite_path_that_finds_nothing_names_itself_the_field_and_the_input
         "The JSONPath '$.nope' specified for the field 'value.$' could not be found in the input '{\"a\":0}'"
     )
     assert expected == raised.value.message
+
+
+def test_a_path_into_the_context_that_finds_nothing_names_the_context_as_its_input() -> None:
+    # moto's engine, which was made to agree with AWS; recorded with a placeholder for what is the input:
+    # test_invalid_jsonpath[INVALID_JSONPATH_IN_STRING_EXPR_CONTEXTPATH].
+    seen = Scope({"a": 0}, lambda: {"State": {"Name": "S"}})
+    for expression in ("$$.State.nope", "States.Format('{}', $$.State.nope)"):
+        with pytest.raises(EvaluationError) as raised:
+            parse_template({"value.$": expression}).render(seen)
+        assert raised.value.message.endswith("""could not be found in the input '{"State":{"Name":"S"}}'""")
 
 
 def test_an_input_path_that_finds_nothing_is_an_invalid_path() -> None:

@@ -35,8 +35,8 @@ Argument = Callable[[Scope], Json]
 class _MissingArgument(Exception):
     """A path among the arguments finds nothing."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.text)
         self.path = path
 
 
@@ -55,9 +55,10 @@ class Call:
         try:
             values = [argument(scope) for argument in self.arguments]
         except _MissingArgument as missing:
+            seen = to_text(missing.path.start(scope))
             raise EvaluationError(
                 f"The function '{self.text}' had the following error: The JsonPath argument for the field "
-                f"'{missing.path}' could not be found in the input '{to_text(scope.data)}'"
+                f"'{missing.path.text}' could not be found in the input '{seen}'"
             ) from missing
         try:
             return FUNCTIONS[self.name].apply(scope.chance, values)
@@ -147,7 +148,7 @@ def _reader(path: Path) -> Argument:
         try:
             return path.find(scope)
         except Missing as missing:
-            raise _MissingArgument(path.text) from missing
+            raise _MissingArgument(path) from missing
 
     return read
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from trueup.local.stepfunctions import jsonfilters
 from trueup.local.stepfunctions.errors import Missing, OutOfBounds
-from trueup.local.stepfunctions.values import Json
+from trueup.local.stepfunctions.values import Json, to_text
 
 _NAME = re.compile(r"[^\s.\[\]()'\",]+")
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
@@ -192,11 +192,16 @@ class Query:
             else:
                 found = next(step.nodes(node), _NOTHING)
                 if found is _NOTHING:
-                    raise self._missing(depth, node) if _merges(step) else self._out_of_bounds(depth)
+                    raise self._missing(depth, node) if _merges(step) else self._no_element(depth, node)
                 node = found
         return node
 
-    def _out_of_bounds(self, depth: int) -> Missing:
+    def _no_element(self, depth: int, node: Json) -> Missing:
+        if node is None:
+            return Missing(f"The path {self._upto(depth)} is null")
+        if not isinstance(node, list):
+            told = f"Filter: {self.steps[depth]} can only be applied to arrays."
+            return Missing(f"{told} Current context is: {to_text(node)}")
         kind = OutOfBounds if depth == len(self.steps) - 1 else Missing
         return kind(f"Index out of bounds when evaluating path {self._upto(depth + 1)}")
 

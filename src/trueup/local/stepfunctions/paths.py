@@ -26,17 +26,16 @@ class Path:
 
     def find(self, scope: Scope) -> Json:
         """What the path selects. Raises `Missing` where a definite path finds nothing."""
-        return self.query.find(self._start(scope))
+        return self.query.find(self.start(scope))
 
     def require(self, scope: Scope, field: str) -> Json:
         """What the path selects, for a field of the definition that names it. Raises EvaluationError."""
         try:
             return self.find(scope)
         except Missing as missing:
-            seen = to_text(scope.data)
             raise EvaluationError(
                 f"The JSONPath '{self.text}' specified for the field '{field}' could not be found "
-                f"in the input '{seen}'"
+                f"in the input '{to_text(self.start(scope))}'"
             ) from missing
 
     def select(self, scope: Scope) -> Json:
@@ -46,7 +45,8 @@ class Path:
         except Missing as missing:
             raise EvaluationError(f"Invalid path '{self.text}' : {missing}") from missing
 
-    def _start(self, scope: Scope) -> Json:
+    def start(self, scope: Scope) -> Json:
+        """What the path is followed in: data, context object or variable. Raises EvaluationError."""
         if self.root == "$":
             return scope.data
         if self.root == "$$":

@@ -86,7 +86,10 @@ async def _work(
         if items is not None:
             found = await read_items(visit, settings.reader, given) if settings.reader else items
             run.prepare(make_inputs(visit, run.state, given, found))
-    except (StateError, EvaluationError):
+    except EvaluationError as error:  # the Map Run has started, so it is what fails
+        run.fail()
+        raise visit.failed(error) from error
+    except StateError:
         run.fail()
         raise
     writer = settings.writer if settings.writer and settings.writer.parameters else None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 
-from trueup.local.stepfunctions.errors import StateError
+from trueup.local.stepfunctions.errors import EvaluationError, StateError
 from trueup.local.stepfunctions.model import Map
 from trueup.local.stepfunctions.running.items import Item, concurrency, select_items
 from trueup.local.stepfunctions.running.together import Failed, branches_again, run_together
 from trueup.local.stepfunctions.running.visit import Step, Strand, Visit
 from trueup.local.stepfunctions.running.workflow import run_workflow
-from trueup.local.stepfunctions.values import Json
+from trueup.local.stepfunctions.values import Document, Json
 
 INLINE_CONCURRENCY = 40
 """What AWS runs at once when nothing is said ([dg:state-map-inline])."""
@@ -87,14 +87,20 @@ class _Iterations:
             self.last = self._note("Succeeded", strand.previous, details)
 
     async def _iterate(self, strand: Strand, item: Json) -> None:
-        given = item
-        if self._state.parameters is not None:
+        workflow = self._state.processor
+        await run_workflow(strand, workflow.states, workflow.start_at, self._input(strand, item))
+
+    def _input(self, strand: Strand, item: Json) -> Document:
+        """What an iteration is given. Raises StateError: it has begun, so it is what fails."""
+        try:
+            if self._state.parameters is None:
+                return self._visit.document_of(item)
             scope = self._visit.scope(self._given)
             context = {**self._visit.context(), "Map": {"Item": strand.item}}
             scope.context = lambda: context
-            given = self._state.parameters.render(scope)
-        workflow = self._state.processor
-        await run_workflow(strand, workflow.states, workflow.start_at, self._visit.document_of(given))
+            return self._visit.document_of(self._state.parameters.render(scope))
+        except EvaluationError as error:
+            raise self._visit.failed(error) from error
 
     def _note(self, what: str, previous: int, details: Mapping[str, Json]) -> int:
         return self._visit.strand.history.add(

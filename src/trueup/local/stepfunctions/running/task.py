@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from trueup.local.stepfunctions.activities import Offer
-from trueup.local.stepfunctions.errors import RUNTIME, ApiError, EvaluationError, StateError
+from trueup.local.stepfunctions.errors import ApiError, EvaluationError, StateError
 from trueup.local.stepfunctions.history import HistoryFull
 from trueup.local.stepfunctions.integrations.catalogue import (
     missing_parameters,
@@ -118,7 +118,7 @@ class _Attempt:
         """The result. Raises StateError."""
         events = events_of(self.visit, self.state.resource)
         if isinstance(events, ActivityEvents) and not self._mocked():
-            self._check_activity(events)
+            self._check_activity()
         events.scheduled(self.parameters, self._settings())
         try:
             result = await self.limits.keep(self._call(events))
@@ -129,14 +129,15 @@ class _Attempt:
         events.succeeded(result)
         return result
 
-    def _check_activity(self, events: ActivityEvents) -> None:
-        """Raises StateError where there is nobody to ask for it."""
+    def _check_activity(self) -> None:
+        """Raises EvaluationError where there is nobody to ask for it: in the words of moto's engine, which
+        was made to agree with AWS, and without an event of its own.
+        """
+        arn = self.state.resource.arn
         try:
-            self.visit.strand.execution.services.activities.find(self.state.resource.arn)
+            self.visit.strand.execution.services.activities.find(arn)
         except ApiError as missing:
-            error = StateError(RUNTIME, missing.message)
-            events.not_scheduled(error)
-            raise error from missing
+            raise EvaluationError(f"The activity {arn} does not exist.") from missing
 
     def _settings(self) -> dict[str, Json]:
         settings = {

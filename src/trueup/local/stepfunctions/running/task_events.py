@@ -103,11 +103,6 @@ class ActivityEvents:
         details = {"resource": self._arn, **data("input", parameters), **settings}
         self._visit.note("ActivityScheduled", "activityScheduledEventDetails", details)
 
-    def not_scheduled(self, error: StateError) -> None:
-        """There is no such activity ([botocore] ActivityScheduleFailedEventDetails)."""
-        details = failure(error.error, error.cause)
-        self._visit.note("ActivityScheduleFailed", "activityScheduleFailedEventDetails", details)
-
     def started(self, worker: str | None) -> None:
         """A worker has taken it."""
         if self._visit.strand.history.closed:
