@@ -42,6 +42,7 @@ HELD = {
     ("README.md", "make demo"): "test_docs.py",
     ("CONTRIBUTING.md", "make test"): "test_docs.py",
     ("contract.md", "{"): "test_contract_docs.py",
+    ("deploying.md", "docker build"): "test_deploying_docs.py",
     ("faults.md", "curl $TRUEUP_FAULTS"): "test_docs_shown.py",
     ("faults.md", "from trueup.local.faults import"): "test_docs_shown.py",
     ("job-file.md", "name: flights-summary"): "test_jobfile.py",
@@ -55,6 +56,7 @@ HELD = {
 }
 # For machines that are not here, and what was seen once.
 ELSEWHERE = {
+    ("deploying.md", "make layer"): "needs an account of AWS; tests/e2e/test_layer.py makes the layer",
     ("metrics.md", "fields @timestamp"): "a query of CloudWatch Logs Insights",
     ("reconciling.md", "of 300,000 rows"): "figures of the run whose command stands above",
     ("state-machines.md", "docker run"): "needs Docker; .github/workflows/ci.yml runs it",
