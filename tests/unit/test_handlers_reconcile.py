@@ -242,6 +242,18 @@ def test_start_and_report_exit_with_the_verdict(
     assert verdict == json.loads(capsys.readouterr().out)["verdict"]
 
 
+def test_a_comparison_that_ended_in_an_error_exits_with_4(
+    served: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = served.ask(keys=None)
+    served.swept()
+    execution = served.execution(run)
+    served.abort(execution)
+    served.close.handle(served.event(execution))
+    assert 4 == main(["report", run.run_id])
+    assert f"{run.run_id}  ERROR" in capsys.readouterr().out
+
+
 def test_wrong_usage_exits_with_2(served: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == main(["start", "numbers", "--from", "2013-01-01", "--to", "2013-01-02"])
     assert "this job works all keys of two sources" in capsys.readouterr().err
