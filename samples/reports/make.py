@@ -139,7 +139,7 @@ def reconciled(*, drift):
         both["target"][200]["status"] = "corrected by hand"
     made.run()
     reports = Reports(made.ledger, made.artifacts)
-    reports.of(made.run_id)
+    reports.leave(made.run_id)
     return reports.reconciled(made.run_id)
 
 

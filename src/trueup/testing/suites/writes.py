@@ -253,6 +253,7 @@ READS = {
     "runs.newest",
     "runs.many",
     "runs.of_request",
+    "tasks.forgotten",
     "tasks.lives",
     "tasks.of",
     "tasks.of_slice",
