@@ -23,7 +23,8 @@ pytestmark = pytest.mark.timeout(600)
 FUNCTIONS = ("plan", "settle", "accept")
 SECONDS = 10
 """What a function may take here: more than any takes, and less than anybody wants to wait."""
-TOLD = {"before": "Worker process died", "after": "Worker process died", "hang": "Task timed out after"}
+_DIED = "Runtime exited with error"
+TOLD = {"before": _DIED, "after": _DIED, "hang": "Task timed out after"}
 
 
 @pytest.fixture(scope="module")
