@@ -13,7 +13,7 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 RECORDED = Path(os.environ.get("TRUEUP_RECORDED", ROOT.parent / "shared" / "recorded" / "executions.jsonl"))
-PAGE = (ROOT / "docs" / "stepfunctions.md").read_text()
+PAGE = (ROOT / "docs" / "local-stack.md").read_text()
 
 
 @pytest.mark.skipif(
