@@ -45,19 +45,36 @@ def said_before(gate: Gate, to: GateStatus, who: str, sha256: str) -> bool:
 
 def check_person(gate: Gate, who: str, to: GateStatus, *, roles: tuple[str, ...], requester: str) -> None:
     """Whoever asked for a run may take it back, and not approve it. Raises OwnRequest, NotAnApprover."""
-    found = gate.document()
-    asked = person(who) == person(requester)
-    if asked and to is _G.APPROVED:
+    if to is not _G.APPROVED and person(who) == person(requester):
+        return
+    check_second_person(
+        who,
+        requester,
+        roles,
+        own=f"{who} asked for run {gate.run_id}, and so cannot approve it.",
+        stranger=f"{who} is none of those whose word counts at gate {gate.name} of run {gate.run_id}.",
+        found=gate.document(),
+    )
+
+
+def check_second_person(
+    who: str, requester: str, roles: tuple[str, ...], *, own: str, stranger: str, found: Item | None = None
+) -> None:
+    """Who signs is not who asked, and has one of the roles where there are any.
+
+    `own` and `stranger` say so of whoever is not. Raises OwnRequest, NotAnApprover.
+    """
+    if person(who) == person(requester):
         raise OwnRequest(
-            f"{who} asked for run {gate.run_id}, and so cannot approve it.",
+            own,
             clause="approver and requester are two people",
             wanted=who,
             found=found,
             remedy="Ask somebody else to look at it.",
         )
-    if not asked and roles and not is_one_of(who, roles):
+    if roles and not is_one_of(who, roles):
         raise NotAnApprover(
-            f"{who} is none of those whose word counts at gate {gate.name} of run {gate.run_id}.",
+            stranger,
             clause="the decider has a role that the job lists",
             wanted=who,
             found=found,

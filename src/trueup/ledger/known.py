@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from trueup.clock import Clock
-from trueup.errors import GateRefused, NotAnApprover, NotOnTrail, OwnRequest
+from trueup.errors import NotOnTrail
 from trueup.ledger import keys
 from trueup.ledger.audit import Audit
+from trueup.ledger.gate_rules import check_second_person
 from trueup.ledger.table import Clause, Table, TransactionFailed, Write
 from trueup.model.known import Known
 from trueup.model.ledger import Run
-from trueup.model.people import is_one_of, person
 
 _VERB = "sign-known"
 
@@ -37,7 +37,13 @@ class KnownDifferences:
 
         `roles` are the patterns of those whose word counts. Raises OwnRequest, NotAnApprover.
         """
-        _check_person(run, known, roles)
+        check_second_person(
+            known.who,
+            run.requester,
+            roles,
+            own=f"{known.who} asked for run {run.run_id}, and so cannot sign what it found.",
+            stranger=f"{known.who} is none of those whose word counts about the reports of {run.job}.",
+        )
         new = Clause("the word is new", "knownId", "absent")
         key = keys.known(known.job, known.known_id)
         entry = self._audit.entry(
@@ -76,26 +82,3 @@ class KnownDifferences:
 
 def _subject(known: Known) -> str:
     return f"known {known.known_id}"
-
-
-def _check_person(run: Run, known: Known, roles: tuple[str, ...]) -> None:
-    if person(known.who) == person(run.requester):
-        raise _refused(
-            OwnRequest,
-            known,
-            f"{known.who} asked for run {run.run_id}, and so cannot sign what it found.",
-            "approver and requester are two people",
-            "Ask somebody else to look at it.",
-        )
-    if roles and not is_one_of(known.who, roles):
-        raise _refused(
-            NotAnApprover,
-            known,
-            f"{known.who} is none of those whose word counts about the reports of {run.job}.",
-            "the decider has a role that the job lists",
-            f"Ask one of {', '.join(roles)}.",
-        )
-
-
-def _refused(kind: type[GateRefused], known: Known, what: str, clause: str, remedy: str) -> GateRefused:
-    return kind(what, clause=clause, wanted=known.who, found=None, remedy=remedy)
