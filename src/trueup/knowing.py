@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from trueup.artifacts import Artifacts, comparison_key, known_key, pinned_known_key
-from trueup.artifacts.store import place
+from trueup.artifacts.findings import STANDING, standing
 from trueup.clock import Clock
 from trueup.errors import ArtifactError, ArtifactMissing, NotOnTrail, OtherSubject, RequestError
 from trueup.ledger import Ledger
@@ -30,8 +30,6 @@ from trueup.model.plan import ObjectRef
 from trueup.model.reconcile_job import Reconciliation
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.states import Phase
-
-_SIGNABLE = ("CONFIRMED", "KNOWN")
 
 
 class Knowing:
@@ -105,7 +103,7 @@ class Knowing:
 
     def _items(self, report: ReconcileReport, word: KnownWord) -> list[KnownItem]:
         """What is signed, in the report's own words."""
-        number = sum(line.findings for line in report.states if line.state in _SIGNABLE)
+        number = sum(line.findings for line in report.states if line.state in STANDING)
         if word.keys is None and number > MOST_SIGNED:
             raise RequestError(
                 f"the report confirms {number:,} differences, and one word signs {MOST_SIGNED:,} at most.",
@@ -128,10 +126,7 @@ class Knowing:
     def _confirmed(self, report: ReconcileReport) -> Iterator[dict[str, Any]]:
         for one in report.objects:
             if one.phase is Phase.CONFIRM:
-                for line in self._artifacts.check(place(one.location)[1], one.sha256).splitlines():
-                    found = json.loads(line)
-                    if found.get("state") in _SIGNABLE and not found.get("again"):
-                        yield found
+                yield from standing(self._artifacts, one)
 
     def _must_fit(self, known: Known, now: datetime) -> None:
         valid = self._ledger.known.of(known.job, now, known.scope)

@@ -7,11 +7,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trueup.artifacts import Artifacts, findings_prefix
+from trueup.artifacts.store import place
 from trueup.model.base import sha256
 from trueup.model.compared import FindingsObject
+from trueup.model.reconcile_report import ObjectLine
 from trueup.model.states import Phase
 
-__all__ = ["lines_of", "objects_of", "part_names"]
+__all__ = ["STANDING", "lines_of", "objects_of", "part_names", "standing"]
+
+STANDING = ("CONFIRMED", "KNOWN")
+"""The states of what differs still after the second look."""
 
 
 def part_names(artifacts: Artifacts, prefix: str, parts: Sequence[str]) -> Iterator[str]:
@@ -43,3 +48,11 @@ def objects_of(artifacts: Artifacts, prefix: str, parts: Sequence[str]) -> Itera
             sha256=store.checksum(location) or sha256(store.get(prefix + name)),
             lines=int(name.rpartition("-")[2].removesuffix(".jsonl")),
         )
+
+
+def standing(artifacts: Artifacts, one: ObjectLine) -> Iterator[dict[str, Any]]:
+    """What stands in an object of the second look, if it is what its report names. Raises ArtifactError."""
+    data = artifacts.check(place(one.location)[1], one.sha256)
+    for found in map(json.loads, data.splitlines()):
+        if found.get("state") in STANDING and not found.get("again"):
+            yield found

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from trueup.artifacts import Artifacts, comparison_key, plan_key
-from trueup.artifacts.store import place
+from trueup.artifacts.findings import standing
 from trueup.compare import Finding, Key, Layout, Span, external_sort
 from trueup.compare.lines import escape, unescape
 from trueup.errors import ArtifactError
@@ -19,7 +19,6 @@ from trueup.model.states import Phase
 from trueup.worker.comparing import span_of
 
 _ENDS = dict(zip(AGE_NAMES[1:], (*map(timedelta, (1, 7, 30, 90)), timedelta.max), strict=True))
-_LASTING = ("CONFIRMED", "KNOWN")
 
 Same = tuple[str, tuple[str, ...]]
 """What makes two findings of one key the same: the class, and the columns that differ."""
@@ -73,18 +72,16 @@ class Earlier:
                 continue
             for one in objects:
                 watch()
-                data = self.artifacts.check(place(one.location)[1], one.sha256)
-                lines = [line for line in self._lines(data) if inside(self.layout.order_of(line))]
+                lines = [line for line in self._lines(one) if inside(self.layout.order_of(line))]
                 yield b"".join(line + b"\n" for line in lines)
 
-    def _lines(self, data: bytes) -> Iterator[bytes]:
+    def _lines(self, there: ObjectLine) -> Iterator[bytes]:
         first = instant(self._report.created_at)
-        for found in map(json.loads, data.splitlines()):
-            if found.get("state") in _LASTING and not found.get("again"):
-                names = sorted(one["name"] for one in found.get("fields", ()))
-                # Runs from before there were ages say nothing: since that run, then.
-                known = json.dumps([found["kind"], names, found.get("firstSeen", first)]).encode()
-                yield b"\t".join(map(escape, [*(_text(part) for part in found["key"]), known]))
+        for found in standing(self.artifacts, there):
+            names = sorted(one["name"] for one in found.get("fields", ()))
+            # Runs from before there were ages say nothing: since that run, then.
+            known = json.dumps([found["kind"], names, found.get("firstSeen", first)]).encode()
+            yield b"\t".join(map(escape, [*(_text(part) for part in found["key"]), known]))
 
 
 def _text(part: str) -> bytes:
