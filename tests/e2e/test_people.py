@@ -180,6 +180,16 @@ def browse(page: Path, *, dark: bool, width: int) -> Any:
     return json.loads(unescape(done.stdout.partition('<pre id="told">')[2].partition("</pre>")[0]))
 
 
+def sample_seen(page: Path, name: str, *, dark: bool, width: int) -> Any:
+    """What a browser shows of a sample, if it shows all of it, within its window and in its colours."""
+    page.write_text((SAMPLES / f"{name}.html").read_text(encoding="utf-8") + LOOK, encoding="utf-8")
+    seen = browse(page, dark=dark, width=width)
+    assert ("rgb(21, 23, 26)" if dark else "rgb(253, 253, 252)") == seen["ground"]
+    assert seen["wide"] <= seen["window"]
+    assert [] == seen["hidden"]
+    return seen
+
+
 @pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here: apt-get install chromium")
 @pytest.mark.parametrize("name", ["went-well", "went-badly"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -188,12 +198,7 @@ def test_a_browser_shows_the_report_as_its_json_has_it(
     tmp_path: Path, name: str, dark: bool, width: int
 ) -> None:
     report = Report.model_validate_json((SAMPLES / f"{name}.json").read_text(encoding="utf-8"))
-    page = tmp_path / "page.html"
-    page.write_text((SAMPLES / f"{name}.html").read_text(encoding="utf-8") + LOOK, encoding="utf-8")
-    seen = browse(page, dark=dark, width=width)
-    assert ("rgb(21, 23, 26)" if dark else "rgb(253, 253, 252)") == seen["ground"]
-    assert seen["wide"] <= seen["window"]
-    assert [] == seen["hidden"]
+    seen = sample_seen(tmp_path / "page.html", name, dark=dark, width=width)
     assert len(report.heat_map) + len(report.states) == seen["squares"]
     figures = [
         report.records.read,
@@ -218,12 +223,7 @@ def test_a_browser_shows_a_reconciliation_with_room_to_sign(
     tmp_path: Path, name: str, dark: bool, width: int
 ) -> None:
     found = Reconciled.model_validate_json((SAMPLES / f"{name}.json").read_text(encoding="utf-8"))
-    page = tmp_path / "page.html"
-    page.write_text((SAMPLES / f"{name}.html").read_text(encoding="utf-8") + LOOK, encoding="utf-8")
-    seen = browse(page, dark=dark, width=width)
-    assert ("rgb(21, 23, 26)" if dark else "rgb(253, 253, 252)") == seen["ground"]
-    assert seen["wide"] <= seen["window"]
-    assert [] == seen["hidden"]
+    seen = sample_seen(tmp_path / "page.html", name, dark=dark, width=width)
     assert {"Name": True, "Date": True, "Signature": True} == seen["blanks"]
     for hashed in filter(None, (found.report_sha256, found.repair_sha256, found.evidence_sha256)):
         assert hashed in seen["text"]

@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
@@ -23,6 +24,13 @@ from .api_cases import event_of
 
 USERS = {"AKIAANN": ("ann", "ann's secret"), "AKIABOB": ("bob", "bob's secret")}
 REGION = "eu-west-1"
+
+
+def be(monkeypatch: pytest.MonkeyPatch, key: str, secret: str | None = None) -> None:
+    """Sign as the user of a key."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret or USERS[key][1])
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
 
 
 @contextmanager

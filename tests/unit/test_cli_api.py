@@ -21,7 +21,7 @@ from trueup.cli.output import duration, program
 from trueup.model.states import RunStatus
 
 from .api_cases import api_of
-from .api_server import REGION, USERS, serving
+from .api_server import be, serving
 from .handler_world import Execution, World
 from .worker_cases import Numbers, job_file, job_of
 
@@ -85,7 +85,6 @@ def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Stage]:
     here = Stage(World(job_of(transform=rejecting), job_file(**SECTIONS)))
     with serving(api_of(here.world), here.play) as address:
         monkeypatch.setenv("TRUEUP_API", address)
-        monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
         monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
         monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
         be(monkeypatch, "AKIAANN")
@@ -135,12 +134,6 @@ def answering(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> Iterator[list[A
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def be(monkeypatch: pytest.MonkeyPatch, key: str, secret: str | None = None) -> None:
-    """Sign as the user of a key."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret or USERS[key][1])
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:

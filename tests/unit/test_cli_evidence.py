@@ -30,9 +30,9 @@ from trueup.model.evidence import Evidence, EvidenceObject
 from trueup.reporting import evidence
 
 from .api_cases import Client, api_of, event_of
-from .api_server import serving
+from .api_server import be, serving
 from .handler_world import World
-from .test_handlers_repair import approve, be, waiting
+from .test_handlers_repair import approve, waiting
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from trueup.cli import COMMANDS, main
 from trueup.model.states import GateStatus, RunStatus
 
 from .api_cases import api_of
-from .api_server import REGION, serving
+from .api_server import be, serving
 from .handler_world import Execution, World
-from .test_cli_api import as_json, be, told
+from .test_cli_api import as_json, told
 from .worker_cases import job_file, job_of
 
 
@@ -33,7 +33,6 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
 
     with serving(api_of(here), play) as address:
         monkeypatch.setenv("TRUEUP_API", address)
-        monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
         monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
         monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
         be(monkeypatch, "AKIAANN")

@@ -12,8 +12,9 @@ from trueup import Reject, Skip
 from trueup.cli import main
 from trueup.cli.watching import fitting
 
+from .api_server import be
 from .handler_world import World
-from .test_cli_api import Stage, answering, be, started
+from .test_cli_api import Stage, answering, started
 from .test_cli_api import stage as stage
 from .test_cli_gates import run_id as run_id
 from .test_cli_gates import world as world

@@ -20,7 +20,7 @@ from trueup.reporting.comparison import Comparisons
 from trueup.schemas import FOLDER, REPORT_FILES, published_report
 
 from .api_cases import Client, api_of, event_of
-from .api_server import REGION, serving
+from .api_server import be, serving
 from .handler_world import World
 
 ROWS = 40
@@ -206,9 +206,7 @@ def served(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         for execution in list(world.steps.executions.values()):
             world.play(execution)
 
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAANN")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "ann's secret")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    be(monkeypatch, "AKIAANN")
     with serving(api_of(world), go_on) as url:
         monkeypatch.setenv("TRUEUP_API", url)
         yield world

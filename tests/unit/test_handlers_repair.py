@@ -24,7 +24,7 @@ from trueup.reporting.repairs import Repairs
 from trueup.schemas import published_report
 
 from .api_cases import Client, api_of
-from .api_server import REGION, USERS, serving
+from .api_server import be, serving
 from .handler_world import WRITE, Execution, World
 from .test_handlers_reconcile import JOB, drifted, same, world_of
 
@@ -45,13 +45,6 @@ def approve(world: World, gate: Gate, who: str = BOB) -> None:
     world.gating.wake(
         world.ledger.gates.decide(gate.run_id, gate.name, GateStatus.APPROVED, who=who, sha256=gate.sha256)
     )
-
-
-def be(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
-    """Call as somebody."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", USERS[key][1])
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
 
 
 def untouched(world: World) -> bool:

@@ -26,7 +26,7 @@ from trueup.planning import handed_on
 from trueup.reporting import page
 
 from .api_cases import Client, api_of
-from .api_server import REGION, serving
+from .api_server import be, serving
 from .handler_world import Died, Execution, World, dying_at, resumed
 from .test_handlers_reconcile import JOB, drifted, same
 from .worker_cases import job_file, job_of
@@ -373,9 +373,7 @@ def test_a_run_that_could_not_be_verified_is_refused_before_anything_is_created(
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """The world behind a socket; runs go to their end between two looks."""
     world = world_of(same())
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAANN")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "ann's secret")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    be(monkeypatch, "AKIAANN")
     with serving(api_of(world), lambda: go_on(world)) as url:
         monkeypatch.setenv("TRUEUP_API", url)
         yield world

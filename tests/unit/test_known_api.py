@@ -12,9 +12,9 @@ from trueup.cli import main
 from trueup.model.base import sha256
 
 from .api_cases import ANN, Client, api_of
-from .api_server import REGION, serving
+from .api_server import REGION, be, serving
 from .handler_world import World
-from .test_cli_api import as_json, be, told
+from .test_cli_api import as_json, told
 from .test_handlers_reconcile import drifted, played, world_of
 
 BOB, EVE = ANN.replace("ann", "bob"), ANN.replace("ann", "eve")
