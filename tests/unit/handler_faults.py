@@ -14,7 +14,8 @@ from typing import Any
 
 from trueup.ledger.table import Write
 
-from .handler_world import FakeTask, World
+from .handler_fakes import FakeTask
+from .handler_world import World
 from .worker_cases import Died, FailingTable
 
 SILENCE = {"Error": "States.Timeout"}

@@ -16,9 +16,10 @@ from trueup.model.plan import Slice
 from trueup.model.states import RUN_ENDS, UNFINISHED, Phase
 from trueup.platform import Ended
 
+from .handler_fakes import Child, Execution, FakeTask
 from .handler_faults import ENDED_BY_THE_WORLD, SILENCE, THROTTLED, Faults, WatchedTable
-from .handler_world import Child, Died, Execution, FakeTask, World, left_by
-from .worker_cases import Numbers, job_file, job_of
+from .handler_world import World, left_by
+from .worker_cases import Died, Numbers, job_file, job_of
 
 KEYS = ["a", "b", "c"]
 BY_ITSELF = "EssentialContainerExited"

@@ -1,4 +1,4 @@
-"""Everything around the handlers, in memory: ECS, Step Functions, and a driver that plays its arrows.
+"""The handlers over stores in memory, and a driver that plays the arrows of the machines.
 
 One arrow is one call of `step`: a handler's call, a write of the gate, a launch, a task's next point.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trueup.accepting import Acceptance
 from trueup.artifacts import Artifacts
 from trueup.artifacts.store import MemoryStore
-from trueup.errors import RunClosed, StoreUnavailable
+from trueup.errors import RunClosed
 from trueup.gating import Gating
 from trueup.handling.accept import Accepting
 from trueup.handling.ask import Asking
@@ -35,179 +34,28 @@ from trueup.model.naming import NamingOrder
 from trueup.model.plan import CodeIdentity, Slice, TaskOrder
 from trueup.model.reconcile_job import Reconciliation
 from trueup.naming import Naming
-from trueup.platform import OVER, Ended, TaskState
+from trueup.platform import Ended
 from trueup.reporting import Reports
 from trueup.reporting.comparison import Comparisons
 from trueup.settling import Settlement
 from trueup.starting import Starter
 from trueup.testing import ManualClock
 from trueup.testing.rows import rows_opener
-from trueup.worker import Control, Exit, Identity, Step, Tools, Worker
+from trueup.worker import Control, Exit, Identity, Tools, Worker
 from trueup.worker.naming import name_partitions
 
-from .worker_cases import Died, FailingTable, Numbers
-
-READ, WRITE = (
-    CodeIdentity(
-        task_definition=f"arn:aws:ecs:eu-west-1:123456789012:task-definition/trueup-numbers-{mode}:{revision}",
-        image_digest="sha256:" + str(revision) * 64,
-    )
-    for mode, revision in (("read", 3), ("write", 4))
+from .handler_fakes import (
+    READ,
+    WRITE,
+    Child,
+    Execution,
+    FakeEcs,
+    FakePeople,
+    FakeSteps,
+    FakeTask,
+    KeptMetrics,
 )
-
-
-@dataclass
-class FakeTask:
-    """A task: its worker, stepped. `stuck`: it does not hear SIGTERM, and dies of SIGKILL a step later.
-
-    `pending`: ECS has not started its container yet.
-    """
-
-    arn: str
-    order: TaskOrder
-    worker: Worker
-    control: Control
-    loop: Iterator[Step]
-    stuck: bool = False
-    pending: bool = False
-    killing: int = 0
-    ended: Ended | None = None
-    at: Step | None = None
-
-    def step(self) -> None:
-        """To its next point, or out."""
-        if self.ended is None and (reached := next(self.loop, None)) is not None:
-            self.at = reached
-        elif self.ended is None:
-            self.end(Ended(exit_code=self.worker.exit, stop_code="EssentialContainerExited"))
-
-    def end(self, ended: Ended) -> None:
-        """Gone, one way or another; what happened first stands."""
-        self.ended = self.ended or ended
-
-
-class FakeEcs:
-    """Tasks by their ARN, and the code that there is."""
-
-    def __init__(self) -> None:
-        self.tasks: dict[str, FakeTask] = {}
-        self.stopped: set[str] = set()
-        self.unlisted: set[str] = set()  # so new that no list has them yet
-        self.forgotten: set[str] = set()
-        self.stops: list[tuple[str, str]] = []
-        self.families = {"trueup-numbers-read": READ, "trueup-numbers-write": WRITE}
-
-    def endings_of(self, run_id: str, job: str, launch: int) -> list[Ended]:
-        started = [task for arn, task in self.tasks.items() if arn not in self.forgotten | self.unlisted]
-        wanted = [task for task in started if (task.order.run_id, task.order.launch) == (run_id, launch)]
-        return [task.ended for task in wanted if task.ended is not None]
-
-    def latest(self, family: str) -> CodeIdentity:
-        return self.families[family]
-
-    def state(self, task: str) -> TaskState:
-        if task in self.stopped:
-            return TaskState.STOPPED
-        if task in self.forgotten or task not in self.tasks:
-            return TaskState.MISSING
-        return TaskState.ALIVE if self.tasks[task].ended is None else TaskState.STOPPED
-
-    def alive_of(self, run_id: str, job: str) -> dict[str, int]:
-        return {
-            arn: task.order.launch
-            for arn, task in self.tasks.items()
-            if task.ended is None
-            and task.order.run_id == run_id
-            and arn not in self.forgotten | self.unlisted
-        }
-
-    def stop(self, task: str, reason: str) -> None:
-        self.stops.append((task, reason))
-        found = self.tasks[task]
-        found.control.signal = "SIGTERM"
-        found.killing += 1
-        if not found.stuck or found.killing > 2:  # SIGKILL comes after a while
-            code = None if found.pending else 137
-            found.end(Ended(exit_code=code, stop_code="UserInitiated", reason=reason))
-
-    def ending(self, task: str) -> Ended | None:
-        return None if task in self.forgotten or task not in self.tasks else self.tasks[task].ended
-
-
-@dataclass
-class Execution:
-    """One execution of the backfill machine, between two arrows."""
-
-    name: str
-    data: dict[str, Any]
-    status: str = "RUNNING"
-    told: dict[str, Any] | None = None
-    children: list[Child] = field(default_factory=list)
-    working: bool = False
-    token: str | None = None
-
-
-@dataclass
-class Child:
-    """One child of the Distributed Map, between two arrows. `at` is the state that it enters next."""
-
-    data: dict[str, Any]
-    at: str = "take"
-    task: FakeTask | None = None
-    answer: str = ""
-
-
-class FakeSteps:
-    """Executions by name: started once, and described."""
-
-    def __init__(self) -> None:
-        self.executions: dict[str, Execution] = {}
-        self.starts: list[str] = []
-
-    def start(self, name: str, data: Mapping[str, Any]) -> None:
-        self.starts.append(name)
-        self.executions.setdefault(name, Execution(name, json.loads(json.dumps(data))))
-
-    def status(self, name: str) -> str | None:
-        found = self.executions.get(name)
-        return found.status if found else None
-
-
-class FakePeople:
-    """What waits by token, what was woken, and what people were told."""
-
-    def __init__(self) -> None:
-        self.tokens = 0
-        self.woken: set[str] = set()
-        self.told: list[tuple[str, str]] = []
-        self.unreachable = False
-
-    def token(self) -> str:
-        self.tokens += 1
-        return f"token-{self.tokens}"
-
-    def wake(self, token: str) -> None:
-        if self.unreachable:
-            raise StoreUnavailable("Step Functions did not do what was asked.")
-        self.woken.add(token)
-
-    def tell(self, title: str, text: str) -> None:
-        self.told.append((title, text))
-
-
-class KeptMetrics:
-    """What functions measured, in the order in which they did."""
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[dict[str, float], dict[str, str]]] = []
-
-    def emit(self, values: Mapping[str, float], **dimensions: str) -> None:
-        """Keep them."""
-        self.lines.append((dict(values), dimensions))
-
-    def of(self, name: str) -> list[tuple[float, dict[str, str]]]:
-        """Each value of a metric, with its dimensions."""
-        return [(values[name], by) for values, by in self.lines if name in values]
+from .worker_cases import FailingTable, Numbers
 
 
 class World:
@@ -227,33 +75,41 @@ class World:
     ) -> None:
         self.job = job
         self.rows = rows
-        self.pauses: list[int] = []
         self.table = table or FailingTable()
         self.clock = ManualClock()
         self.ledger = Ledger(self.table, self.clock)
         self.artifacts = Artifacts(MemoryStore())
-        self.ecs, self.steps = FakeEcs(), FakeSteps()
+        self.metrics = KeptMetrics()
+        self.ecs, self.steps, self.people = FakeEcs(), FakeSteps(), FakePeople()
         self.jobs = {job_file.name: job_file}
         if verified_by is not None:
-            self.jobs[verified_by.name] = verified_by
-            self.ecs.families |= {
-                f"trueup-{verified_by.name}-read": READ,
-                f"trueup-{verified_by.name}-write": WRITE,
-            }
-        self.launches = 0
-        # What was done to whom, by launch: for tests that count for themselves.
+            self._declare(verified_by)
+        self._count()
+        self._wire()
+
+    def _declare(self, job: Reconciliation) -> None:
+        self.jobs[job.name] = job
+        self.ecs.families |= {f"trueup-{job.name}-read": READ, f"trueup-{job.name}-write": WRITE}
+
+    def _count(self) -> None:
+        """What was done to whom, by launch: for tests that count for themselves."""
+        self.launches = self.dispatches = 0
         self.slices: dict[int, Slice] = {}
         self.heard: dict[int, dict[str, Any]] = {}
         self.judged: set[int] = set()
-        self.dispatches = 0
-        self.metrics = KeptMetrics()
-        starter = Starter(self.ledger, self.artifacts, self.clock, random.Random(0), self.metrics)
-        self.acceptance = Acceptance(self.ledger, self.artifacts, self.ecs, self.clock)
-        self.reports = Reports(self.ledger, self.artifacts)
-        made = Comparisons(self.ledger, self.artifacts)
+        self.pauses: list[int] = []
+        self.there: set[str] = set()
+
+    def _wire(self) -> None:
+        """The functions, as the entry points of lambdas/ wire them, over these stores and fakes."""
+        ledger, artifacts, ecs = self.ledger, self.artifacts, self.ecs
+        starter = Starter(ledger, artifacts, self.clock, random.Random(0), self.metrics)
+        self.acceptance = Acceptance(ledger, artifacts, ecs, self.clock)
+        self.reports = Reports(ledger, artifacts)
+        made = Comparisons(ledger, artifacts)
         settlement = Settlement(
-            self.ledger,
-            self.artifacts,
+            ledger,
+            artifacts,
             self.acceptance,
             self.reports.leave,
             made.verdict,
@@ -261,31 +117,19 @@ class World:
             self.metrics,
         )
         machines = {"backfill": self.steps, "reconcile": self.steps}
-        self.start = Starting(self.ledger, starter, machines, self.jobs)
-        naming = Naming(self.ledger, self.artifacts)
+        self.start = Starting(ledger, starter, machines, self.jobs)
         tasks = Tasks({"AwsvpcConfiguration": {}})
-        self.plan = Planning(
-            self.ledger, starter, naming, self.ecs, self.jobs, "trueup", lambda prefix: [], tasks
-        )
-        self.accept = Accepting(self.ledger, self.artifacts, self.acceptance, self.ecs, self.metrics)
-        self.people = FakePeople()
-        self.gating = Gating(self.ledger, self.artifacts, self.clock, self.people)
-        self.ask_people = Asking(self.ledger, self.people, self.people)
-        self.there: set[str] = set()
+        naming = Naming(ledger, artifacts)
+        self.plan = Planning(ledger, starter, naming, ecs, self.jobs, "trueup", lambda prefix: [], tasks)
+        self.accept = Accepting(ledger, artifacts, self.acceptance, ecs, self.metrics)
+        self.gating = Gating(ledger, artifacts, self.clock, self.people)
+        self.ask_people = Asking(ledger, self.people, self.people)
+        verifying = Verifying(ledger, artifacts, starter, machines, lambda: self.jobs)
         self.settle = Settling(
-            self.ledger,
-            self.artifacts,
-            settlement,
-            starter,
-            tasks,
-            self.gating,
-            Verifying(self.ledger, self.artifacts, starter, machines, lambda: self.jobs),
-            self.there.__contains__,
+            ledger, artifacts, settlement, starter, tasks, self.gating, verifying, self.there.__contains__
         )
-        self.close = Closing(self.ledger, settlement, machines)
-        self.sweep = Sweeping(
-            self.ledger, settlement, machines, self.close, self.gating, self.clock, self.metrics
-        )
+        self.close = Closing(ledger, settlement, machines)
+        self.sweep = Sweeping(ledger, settlement, machines, self.close, self.gating, self.clock, self.metrics)
 
     # What a test does.
 
@@ -518,6 +362,3 @@ def resumed(here: World, run: Run) -> Execution:
 def dying_at(world: World, number: int) -> None:
     """Let whatever writes next die after its write of that number."""
     world.table.writes, world.table.dies_at = 0, number
-
-
-__all__ = ["OVER", "Child", "Died", "Execution", "FakeTask", "World", "dying_at", "left_by", "resumed"]

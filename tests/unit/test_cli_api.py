@@ -22,7 +22,8 @@ from trueup.model.states import RunStatus
 
 from .api_cases import api_of
 from .api_server import be, serving
-from .handler_world import Execution, World
+from .handler_fakes import Execution
+from .handler_world import World
 from .worker_cases import Numbers, job_file, job_of
 
 SECTIONS: dict[str, Any] = {

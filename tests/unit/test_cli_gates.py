@@ -16,7 +16,8 @@ from trueup.model.states import GateStatus, RunStatus
 
 from .api_cases import api_of
 from .api_server import be, serving
-from .handler_world import Execution, World
+from .handler_fakes import Execution
+from .handler_world import World
 from .test_cli_api import as_json, told
 from .worker_cases import job_file, job_of
 

@@ -13,9 +13,10 @@ from trueup.model.job import MOST_HOURS
 from trueup.model.ledger import Run
 from trueup.model.states import PartitionStatus, Phase, RunStatus
 
-from .handler_world import Child, Died, Execution, World, dying_at, left_by
+from .handler_fakes import Child, Execution
+from .handler_world import World, dying_at, left_by
 from .test_aborting import failing, rejecting, sections
-from .worker_cases import job_file
+from .worker_cases import Died, job_file
 
 FIRST_FAILURE = {"of": "failedPartitions", "above": 0}
 ALL = ["a", "b", "c"]

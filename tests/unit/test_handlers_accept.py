@@ -12,8 +12,9 @@ from trueup.ledger import Owner
 from trueup.model.states import PartitionStatus, Phase
 from trueup.platform import Ended, TaskState
 
-from .handler_world import Child, Died, FakeTask, World, dying_at, left_by
-from .worker_cases import job_file, job_of
+from .handler_fakes import Child, FakeTask
+from .handler_world import World, dying_at, left_by
+from .worker_cases import Died, job_file, job_of
 
 SILENCE = {"Error": "States.Timeout"}
 

@@ -12,8 +12,9 @@ from trueup.model.ledger import Run
 from trueup.model.states import PartitionStatus, Phase, RunStatus
 from trueup.platform import Ended
 
-from .handler_world import READ, WRITE, Died, World, dying_at, left_by, resumed
-from .worker_cases import job_file, job_of
+from .handler_fakes import READ, WRITE
+from .handler_world import World, dying_at, left_by, resumed
+from .worker_cases import Died, job_file, job_of
 
 
 def world(**sections: Any) -> World:

@@ -10,8 +10,9 @@ from trueup.ledger.table import Write
 from trueup.model.ledger import Run
 from trueup.model.states import RunStatus
 
-from .handler_world import Child, Died, Execution, FakeTask, World, dying_at, left_by
-from .worker_cases import job_file, job_of
+from .handler_fakes import Child, Execution, FakeTask
+from .handler_world import World, dying_at, left_by
+from .worker_cases import Died, job_file, job_of
 
 
 def working() -> tuple[World, Run, Execution, Child, FakeTask]:

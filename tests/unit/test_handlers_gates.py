@@ -19,8 +19,9 @@ from trueup.model.gate import Asked, Gate, Subject, SubjectKind
 from trueup.model.ledger import Run
 from trueup.model.states import GateStatus, PartitionStatus, Phase, RunStatus
 
-from .handler_world import Died, Execution, World, dying_at, resumed
-from .worker_cases import job_file, job_of
+from .handler_fakes import Execution
+from .handler_world import World, dying_at, resumed
+from .worker_cases import Died, job_file, job_of
 
 BOB = "arn:aws:iam::123456789012:user/bob"
 EVE = "arn:aws:iam::123456789012:user/eve"

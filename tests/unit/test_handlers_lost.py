@@ -10,7 +10,8 @@ from trueup.ledger import Ledger
 from trueup.model.plan import Partition
 from trueup.model.states import PartitionStatus, Phase, RunStatus
 
-from .handler_world import Child, Execution, World
+from .handler_fakes import Child, Execution
+from .handler_world import World
 from .worker_cases import Numbers, job_file, job_of
 
 

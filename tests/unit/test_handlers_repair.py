@@ -25,7 +25,8 @@ from trueup.schemas import published_report
 
 from .api_cases import Client, api_of
 from .api_server import be, serving
-from .handler_world import WRITE, Execution, World
+from .handler_fakes import WRITE, Execution
+from .handler_world import World
 from .test_handlers_reconcile import JOB, drifted, same, world_of
 
 BOB = "arn:aws:iam::123456789012:user/bob"

@@ -9,8 +9,8 @@ import pytest
 from trueup.errors import RequestError, StoreUnavailable
 from trueup.model.states import RunStatus
 
-from .handler_world import Died, World, dying_at
-from .worker_cases import job_file, job_of
+from .handler_world import World, dying_at
+from .worker_cases import Died, job_file, job_of
 
 NIGHT = {
     "schedule": "nightly",

@@ -27,9 +27,10 @@ from trueup.reporting import page
 
 from .api_cases import Client, api_of
 from .api_server import be, serving
-from .handler_world import Died, Execution, World, dying_at, resumed
+from .handler_fakes import Execution
+from .handler_world import World, dying_at, resumed
 from .test_handlers_reconcile import JOB, drifted, same
-from .worker_cases import job_file, job_of
+from .worker_cases import Died, job_file, job_of
 
 BOB = "arn:aws:iam::123456789012:user/bob"
 CHECK = "numbers-check"

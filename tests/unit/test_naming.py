@@ -18,8 +18,9 @@ from trueup.platform import Ended
 from trueup.worker import Control, Exit
 from trueup.worker.naming import name_partitions
 
-from .handler_world import READ, WRITE, Died, Execution, World, dying_at, left_by
-from .worker_cases import Numbers, job_file, job_of
+from .handler_fakes import READ, WRITE, Execution
+from .handler_world import World, dying_at, left_by
+from .worker_cases import Died, Numbers, job_file, job_of
 
 Hook = Callable[..., Any]
 

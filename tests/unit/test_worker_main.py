@@ -23,7 +23,8 @@ from trueup.model.plan import CodeIdentity
 from trueup.testing import LocalRun
 from trueup.worker import Control, Exit, Identity
 
-from .handler_world import READ, World
+from .handler_fakes import READ
+from .handler_world import World
 from .worker_cases import FailingStore, job_file, job_of, last, run_of, step_until
 
 ARN = "arn:aws:ecs:eu-central-1:123456789012:task/trueup/0123456789abcdef"
