@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import gzip
 import hashlib
 import io
 import json
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 from urllib.parse import quote_plus
-from uuid import UUID
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -24,6 +19,8 @@ from trueup.local.stores import BUCKET
 from trueup.model.reconcile import Column, ColumnType, InventorySource, ObjectsSource, Side
 from trueup.sources.inventory import Inventory
 from trueup.sources.objects import ObjectRows, S3Bucket
+
+from .plain_values import plain, unique
 
 Row = Mapping[str, Any]
 
@@ -38,19 +35,6 @@ ARROW_TYPES = {
     ColumnType.BYTES: pa.binary(),
 }
 EPOCH_TAKEN = "1783299600000"  # 2026-07-06T01:00:00Z
-
-
-def unique() -> str:
-    return f"t{uuid.uuid4().hex[:12]}"
-
-
-def plain(value: Any) -> Any:
-    """A value as CSV has it; NULL is empty."""
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    return str(value) if isinstance(value, Decimal | UUID) else "" if value is None else value
 
 
 def file_of(table: pa.Table, **options: Any) -> bytes:
@@ -147,7 +131,7 @@ class InventoryWorld:
             writer = csv.writer(text, quoting=csv.QUOTE_ALL)
             for row in rows:
                 values = {**row, "Key": quote_plus(row["Key"], safe="/")}
-                writer.writerow([plain(values.get(name)) for name in types])
+                writer.writerow(["" if values.get(name) is None else plain(values[name]) for name in types])
             data, name = gzip.compress(text.getvalue().encode()), f"{name}.csv.gz"
         self._put(name, data)
         return {"key": name, "size": len(data), "MD5checksum": md5(data)}

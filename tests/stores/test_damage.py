@@ -8,7 +8,7 @@ from typing import Any
 from trueup.local.damage import damage_summary, differing, key_of
 from trueup.local.stores import create_table
 
-from .test_sources import unique
+from .plain_values import unique
 
 
 def test_so_many_items_are_damaged_and_it_is_told_which(moto_clients: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ from trueup.local.stores import create_table
 from trueup.model.states import Phase, RunStatus
 from trueup.testing import LocalRun
 
-from .test_sources import unique
+from .plain_values import unique
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "cases"
 NUMBER = int(os.environ.get("CASES", "2000"))

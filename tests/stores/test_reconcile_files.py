@@ -22,8 +22,8 @@ from trueup.model.reconcile import ObjectsSource, Side
 from trueup.sources.dynamodb_export import DynamoExport
 from trueup.sources.objects import ObjectRows, S3Bucket
 
+from .plain_values import unique
 from .reconcile_cases import job, look
-from .test_sources import unique
 
 
 def jsonl(client: Any, data: bytes, suffix: str = ".jsonl", **more: Any) -> ObjectRows:

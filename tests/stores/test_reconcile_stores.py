@@ -29,8 +29,8 @@ from trueup.sources.dynamodb_rows import DynamoRows
 from trueup.sources.postgres_columns import described
 from trueup.sources.postgres_rows import PostgresRows
 
+from .plain_values import unique
 from .reconcile_cases import job, look
-from .test_sources import unique
 
 
 @pytest.fixture(scope="session")

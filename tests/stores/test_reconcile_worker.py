@@ -18,7 +18,7 @@ from trueup.model.reconcile_job import Reconciliation
 from trueup.model.states import Phase, RunStatus
 from trueup.testing import LocalRun
 
-from .test_sources import unique
+from .plain_values import unique
 
 ROWS = 1_000
 WRONG = {5: "MISMATCHED", 250: "MISSING", 251: "MISSING", 999: "MISMATCHED", 5_000: "EXTRA"}

@@ -9,12 +9,9 @@ import hashlib
 import io
 import itertools
 import json
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
@@ -31,6 +28,8 @@ from trueup.sources.objects import ObjectRows, S3Bucket
 from trueup.sources.postgres_rows import PostgresRows
 from trueup.testing.suites.source import SourceSuite
 
+from .plain_values import plain, unique
+
 Row = Mapping[str, Any]
 
 SQL_TYPES = {
@@ -43,19 +42,6 @@ SQL_TYPES = {
     ColumnType.UUID: "uuid",
     ColumnType.BYTES: "bytea",
 }
-
-
-def unique() -> str:
-    return f"t{uuid.uuid4().hex[:12]}"
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON and CSV have it."""
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    return str(value) if isinstance(value, Decimal | UUID) else value
 
 
 @pytest.fixture(scope="session")
