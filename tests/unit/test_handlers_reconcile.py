@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from trueup.cli import main
+from trueup.errors import SourceError
 from trueup.jobs import Reconcile
 from trueup.model.base import sha256
 from trueup.model.ledger import Run
@@ -18,6 +19,7 @@ from trueup.model.reconcile_job import Reconciliation
 from trueup.model.states import Phase, RunStatus
 from trueup.reporting.comparison import Comparisons
 from trueup.schemas import FOLDER, REPORT_FILES, published_report
+from trueup.testing.rows import MemoryRows
 
 from .api_cases import Client, api_of, event_of
 from .api_server import be, serving
@@ -250,6 +252,24 @@ def test_a_comparison_that_ended_in_an_error_exits_with_4(
     served.close.handle(served.event(execution))
     assert 4 == main(["report", run.run_id])
     assert f"{run.run_id}  ERROR" in capsys.readouterr().out
+
+
+def test_a_side_that_cannot_be_read_is_an_error_and_exits_with_4(
+    served: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: Any) -> Any:
+        raise SourceError("The table target cannot be reached.")
+
+    monkeypatch.setattr(MemoryRows, "scan", gone)
+    assert 4 == main(["start", "numbers", "--wait", "--every", "0"])
+    run_id = capsys.readouterr().out.splitlines()[0]
+    assert 4 == main(["status", run_id])
+    assert 4 == main(["report", run_id])
+    assert f"{run_id}  ERROR" in capsys.readouterr().out
+    assert 4 == main(["report", run_id, "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert "ERROR" == found["verdict"]
+    assert "cannot be reached" in found["reasons"][0]
 
 
 def test_wrong_usage_exits_with_2(served: World, capsys: pytest.CaptureFixture[str]) -> None:
