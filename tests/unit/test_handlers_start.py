@@ -45,6 +45,15 @@ def test_an_id_that_asked_for_something_else_is_refused() -> None:
     assert 1 == len(here.steps.executions)
 
 
+def test_an_id_that_asked_for_another_canary_is_refused() -> None:
+    here = world()
+    first = here.start.handle(request(keys=["a", "b", "c"], canary=1))
+    with pytest.raises(RequestError, match=r"another canary \(1, not 2\)"):
+        here.start.handle(request(keys=["a", "b", "c"], canary=2))
+    assert first == here.start.handle(request(keys=["a", "b", "c"], canary=1))
+    assert 1 == len(here.steps.executions)
+
+
 @pytest.mark.parametrize("event", [request(), NIGHT])
 def test_dying_anywhere_and_asked_again_it_starts_what_is_missing(event: dict[str, Any]) -> None:
     here = world()

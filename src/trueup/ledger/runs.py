@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from trueup.clock import Clock
 from trueup.errors import NotFound, RequestError, RunClosed, Stale
 from trueup.ledger import keys
+from trueup.ledger.asked import asked_otherwise, check_the_same, fingerprint
 from trueup.ledger.audit import Audit
 from trueup.ledger.table import Clause, ConditionFailed, Key, Table, TransactionFailed, Write
-from trueup.model.base import canonical, cut, sha256
+from trueup.model.base import cut
 from trueup.model.ledger import Run
 from trueup.model.result import LONGEST_MESSAGE
 from trueup.model.states import RUN_ENDS, RunStatus, run_may_become
@@ -65,7 +66,7 @@ class Runs:
         trail = self._audit.entry(
             run.run_id, who=run.requester, verb="start", subject=run.run_id, why=why, after=run.document()
         )
-        started = {"runId": run.run_id, "fingerprint": _fingerprint(run), "at": run.document()["createdAt"]}
+        started = {"runId": run.run_id, "fingerprint": fingerprint(run), "at": run.document()["createdAt"]}
         try:
             self._table.transact(
                 [
@@ -88,13 +89,11 @@ class Runs:
                 remedy="Ask again: the next attempt draws another name.",
             ) from refusal
         found = asked.old or {}
-        if found.get("fingerprint") != _fingerprint(run):
-            raise RequestError(
-                f"{run.request_id!r} started run {found.get('runId')} for another job, window or parameters.",
-                field="requestId",
-                remedy="Use a new request id for a new request, or leave it out.",
-            ) from refusal
-        return self.get(found["runId"])
+        if found.get("fingerprint") != fingerprint(run):
+            raise asked_otherwise(run, found.get("runId"), "job, window or parameters") from refusal
+        before = self.get(found["runId"])
+        check_the_same(before, run)
+        return before
 
     def get(self, run_id: str) -> Run:
         """The run as it stands. Raises NotFound where there is none."""
@@ -314,10 +313,3 @@ class Runs:
 def _stored(run: Run) -> dict[str, object]:
     # What is empty is left out: an attribute that is not there is one that can still be written once.
     return {name: value for name, value in run.document().items() if value is not None and value != ""}
-
-
-def _fingerprint(run: Run) -> str:
-    asked = run.document()
-    # Only where it is one, so that requests from before there were undos are still known again.
-    undoes = ("undoes",) if run.undoes else ()
-    return sha256(canonical({name: asked[name] for name in ("job", "window", "params", "dryRun", *undoes)}))

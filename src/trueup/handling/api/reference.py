@@ -21,6 +21,7 @@ Every call is signed with AWS Signature Version 4 for the service `execute-api`;
 Who asks is who signed: the identity comes from the signature and is on the run's trail, and a body that names somebody is refused.
 
 `POST /runs` answers 202 at once, with the run and where to look; the same `requestId` again gives the run that it started.
+It has to ask for the same: another job, window, parameter, canary, sample or number of tasks under that id is refused, and names the run.
 A list gives `next` where there may be more; give it back as `after`, unchanged.
 A filtered page looks at 2,000 items at most, so that it may be short although more follows.
 How a run stands (`GET /runs/{runId}`) costs a handful of reads and two for each running task, whatever the number of partitions.

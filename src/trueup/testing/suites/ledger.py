@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trueup.testing.suites.asking import AskingSuite
 from trueup.testing.suites.gates import GateSuite
 from trueup.testing.suites.history import HistorySuite, KnownSuite
 from trueup.testing.suites.locks import LockSuite, RateSuite
@@ -17,6 +18,7 @@ __all__ = ["LargeLedgerSuite", "LedgerSuite", "LossyTable", "TableSuite"]
 
 class LedgerSuite(
     RunSuite,
+    AskingSuite,
     TaskSuite,
     PartitionSuite,
     VerdictSuite,
