@@ -116,8 +116,8 @@ class Starter:
         names the backfill that a reconciliation is started by.
         Raises RequestError where the request does not fit the job; then nothing was created.
         """
-        if request.undo:
-            self._must_be_undoable(job, request.undo)
+        known = self._ledger.runs.of_request(request.request_id, asked)
+        undone = self._undoable(job, request.undo) if request.undo and known is None else None
         now = self._clock.now()
         run_id = run_id or name_run(job.name, now, self._rng)
         run = Run(
@@ -142,18 +142,18 @@ class Starter:
             execution=execution_name(run_id, 1),
             execution_input={"runId": run_id, "generation": 1},
         )
-        made = self._ledger.runs.create(run, why=request.comment, asked=asked)
+        made = self._ledger.runs.create(run, why=request.comment, asked=asked, undone=undone)
         if made is run:
             self._metrics.emit({"RunsStarted": 1}, job=run.job)
         return made
 
-    def _must_be_undoable(self, job: AnyJob, undo: str) -> None:
-        """Raises RequestError where that run repaired nothing, or is not over; NotFound."""
+    def _undoable(self, job: AnyJob, undo: str) -> Run:
+        """The run to take back. Raises RequestError where it repaired nothing or is not over; NotFound."""
         undone = self._ledger.runs.get(undo)
         worked = self._ledger.partitions.all(undo, Phase.REPAIR) if undone.repairs else ()
         repaired = any(item.may_have_written for item in worked)
         if undone.job == job.name and undone.status in RUN_ENDS and repaired:
-            return
+            return undone
         did = "repaired rows" if repaired else "repaired nothing"
         raise RequestError(
             f"{undo} is a run of {undone.job}, {undone.status.value}, that {did}.",

@@ -16,6 +16,7 @@ from trueup.model.repair import RepairOutcome
 from trueup.model.states import GateStatus, Phase
 from trueup.reporting import Reports, comparison_page, reconciled
 from trueup.testing import LocalRun
+from trueup.testing.suites.support import a_run
 
 from .reconcile_cases import damaged, job, rows, run_of
 from .test_handlers_reconcile import drifted, world_of
@@ -191,6 +192,15 @@ def test_a_repair_that_was_taken_back_says_by_which_run_and_that_run_says_of_wha
     assert f"Asks about the repair of run {first.run_id}" in text
     assert "What was taken back" in text
     assert "--undo" not in text
+
+
+def test_the_run_that_took_a_repair_back_is_told_however_many_were_started_since() -> None:
+    both, _ = damaged()
+    first = _ended(repair_of(both))
+    undo = _ended(undo_of(first, both))
+    for _ in range(1_100):
+        first.ledger.runs.create(a_run())
+    assert f"{undo.run_id} SUCCEEDED UNDONE" in said(of(first))
 
 
 def test_the_first_items_of_each_outcome_are_shown_and_the_counts_stay_exact(

@@ -56,11 +56,13 @@ class Runs:
         self._clock = clock
         self._audit = audit
 
-    def create(self, run: Run, *, why: str = "", asked: Key | None = None) -> Run:
+    def create(self, run: Run, *, why: str = "", asked: Key | None = None, undone: Run | None = None) -> Run:
         """Create the run once per request; asked again, give the run that the request started.
 
-        `asked` is where the request is remembered: by its id, or by a schedule and its time.
-        Raises RequestError where the request id was used for something else.
+        `asked` is where the request is remembered: by its id, or by a schedule and its time. `undone` is the
+        run whose repairs this one takes back, as it was read: it is told of that in the same transaction.
+        Raises RequestError where the request id was used for something else, Stale where another run began to
+        take back the same.
         """
         asked = asked or keys.request(run.request_id)
         trail = self._audit.entry(
@@ -75,11 +77,30 @@ class Runs:
                     Write(keys.unsettled(run.run_id), item={"runId": run.run_id}),
                     Write(keys.listed(run.run_id, run.created_at), item={"runId": run.run_id}),
                     trail,
+                    *(self._taken_back(undone, run, why) if undone else ()),
                 ]
             )
         except TransactionFailed as refusal:
+            if undone and not refusal.of(asked) and (other := refusal.of(keys.run(undone.run_id))):
+                raise _changed(undone, "undo", other) from refusal
             return self._started_before(run, refusal.of(asked), refusal)
         return run
+
+    def _taken_back(self, undone: Run, by: Run, why: str) -> Iterator[Write]:
+        """What a run is told of one that takes its repairs back: on itself, and on its trail."""
+        before = list(undone.undone_by)
+        as_read = Clause("it is taken back by those that were read", "undoneBy", "=", before, or_absent=True)
+        now = [*before, by.run_id]
+        yield Write(keys.run(undone.run_id), sets={"undoneBy": now}, clauses=(as_read,))
+        yield self._audit.entry(
+            undone.run_id,
+            who=by.requester,
+            verb="undo",
+            subject=undone.run_id,
+            why=why,
+            before={"undoneBy": before},
+            after={"undoneBy": now},
+        )
 
     def _started_before(self, run: Run, asked: ConditionFailed | None, refusal: TransactionFailed) -> Run:
         if asked is None:
@@ -126,9 +147,9 @@ class Runs:
             ) from refusal
         return self.get(run.run_id)
 
-    def of_request(self, request_id: str) -> Run | None:
-        """The run that a request started; None where it started none."""
-        found = self._table.get(keys.request(request_id))
+    def of_request(self, request_id: str, asked: Key | None = None) -> Run | None:
+        """The run that a request started; None where it started none. `asked` as `create` takes it."""
+        found = self._table.get(asked or keys.request(request_id))
         return None if found is None else self.get(found["runId"])
 
     def verify(self, run: Run, verification: VerifiedBy, *, who: str) -> Run:
@@ -300,14 +321,17 @@ class Runs:
         try:
             self._table.transact([write, trail])
         except TransactionFailed as refusal:
-            found = refusal.refusals[0]
-            raise Stale(
-                f"Run {before.run_id} changed while {verb!r} was written.",
-                clause=str(found),
-                wanted=before.status,
-                found=found.old,
-                remedy="Read it again and decide again.",
-            ) from refusal
+            raise _changed(before, verb, refusal.refusals[0]) from refusal
+
+
+def _changed(before: Run, verb: str, found: ConditionFailed) -> Stale:
+    return Stale(
+        f"Run {before.run_id} changed while {verb!r} was written.",
+        clause=str(found),
+        wanted=before.status,
+        found=found.old,
+        remedy="Read it again and decide again.",
+    )
 
 
 def _stored(run: Run) -> dict[str, object]:

@@ -30,7 +30,7 @@ class Run(Value):
     `canary`: so many partitions are applied before the rest is asked for. `waits_at` names the gate at which
     it waits for a person, and `passed` those that it passed, each with the SHA-256 that was approved.
     `repairs`: a reconciliation that goes on to repair what is approved; `undoes` names the run whose repairs
-    are taken back.
+    are taken back, and `undone_by` the runs that were asked to take back its own, the first of them first.
     `verification` is there where a backfill is verified once everything was applied; `verifies` names the
     backfill that a reconciliation was started by.
     """
@@ -59,6 +59,7 @@ class Run(Value):
     passed: dict[str, Sha256] = Field(default_factory=dict)
     repairs: bool = False
     undoes: str | None = None
+    undone_by: tuple[str, ...] = ()
     verification: VerifiedBy | None = None
     verifies: str | None = None
     params: dict[str, Any] = Field(default_factory=dict)

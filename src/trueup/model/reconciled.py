@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from trueup.model.base import Count, Instant, Sha256, Value
+from trueup.model.base import Instant, Sha256, Value
 from trueup.model.evidence import GateEvidence
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.repair import Action, RepairOutcome, RepairReport, Verification
@@ -34,8 +34,8 @@ class Reconciled(Value):
 
     `report` is None for a run that takes repairs back, `repair` where nothing was repaired. Each comes with
     the SHA-256 that it is stored under. `items` are the first ones of each outcome, and `changed` says which
-    of their objects are not what they were. `undone_by` are the runs among the `newer` ones that took its
-    repairs back. `evidence` is where the manifest lies, once the run has ended.
+    of their objects are not what they were. `undone_by` are the runs that took its
+    repairs back, or were asked to. `evidence` is where the manifest lies, once the run has ended.
     """
 
     run_id: str
@@ -54,7 +54,6 @@ class Reconciled(Value):
     items: list[ItemLine] = Field(default_factory=list)
     changed: list[str] = Field(default_factory=list)
     undone_by: list[UndoLine] = Field(default_factory=list)
-    newer: Count = 0
     evidence: str | None = None
     evidence_sha256: Sha256 | None = None
 

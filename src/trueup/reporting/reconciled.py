@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import islice
 from typing import Any
 
 from trueup.artifacts import Artifacts, comparison_key, evidence_key, repair_key
@@ -25,8 +24,6 @@ from trueup.reporting.repairs import Repairs
 SHOWN_OF_EACH = 25
 """So many items of each outcome are shown; the counts are exact, and all items are in the objects."""
 LINES_READ = 20_000
-RUNS_LOOKED_AT = 1_000
-_BATCH = 100
 
 
 class Gathering:
@@ -41,7 +38,6 @@ class Gathering:
         report = Comparisons(self._ledger, self._artifacts).of(run)
         repair = Repairs(self._ledger, self._artifacts).of(run)
         changed: list[str] = []
-        newer = list(self._newer(run)) if repair is not None and not run.undoes else []
         manifest = self._digest(evidence_key(run.run_id))
         return Reconciled(
             run_id=run.run_id,
@@ -59,8 +55,7 @@ class Gathering:
             gates=[GateEvidence.of(gate) for gate in self._ledger.gates.of(run.run_id)],
             items=self._items(repair, changed) if repair else [],
             changed=changed,
-            undone_by=[_undo(one) for one in newer if one.undoes == run.run_id],
-            newer=len(newer),
+            undone_by=list(self._undos(run)),
             evidence=self._artifacts.store.location(evidence_key(run.run_id)) if manifest else None,
             evidence_sha256=manifest,
         )
@@ -71,14 +66,9 @@ class Gathering:
             return sha256(self._artifacts.store.get(key))
         return None
 
-    def _newer(self, run: Run) -> Iterator[Run]:
-        """The runs that were asked for later, the newest first, up to a number."""
-        newest = islice(self._ledger.runs.newest(), RUNS_LOOKED_AT)
-        while page := list(islice(newest, _BATCH)):
-            for one, _ in self._ledger.runs.many(page):
-                if one.run_id == run.run_id:
-                    return
-                yield one
+    def _undos(self, run: Run) -> Iterator[UndoLine]:
+        for one, _ in self._ledger.runs.many([(run_id, "") for run_id in run.undone_by]):
+            yield UndoLine(run_id=one.run_id, status=one.status, reason=one.reason or "")
 
     def _items(self, repair: RepairReport, changed: list[str]) -> list[ItemLine]:
         """The first items of each outcome, those that were not applied before the others."""
@@ -110,7 +100,3 @@ class Gathering:
                 changed.append(str(other))
                 continue
             yield from map(json.loads, data.splitlines())
-
-
-def _undo(run: Run) -> UndoLine:
-    return UndoLine(run_id=run.run_id, status=run.status, reason=run.reason or "")

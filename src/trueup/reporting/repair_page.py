@@ -134,8 +134,7 @@ def _undo(found: Reconciled) -> Iterator[str]:
         return
     yield "<h3>Taking it back</h3>"
     if not found.undone_by:
-        among = f", among the {found.newer:,} runs since" if found.newer else ""
-        yield f"<p>No run took this repair back{among}.</p>"
+        yield "<p>No run took this repair back.</p>"
         command = f"trueup start {found.job} --undo {found.run_id}"
         yield f"<p><code>{escape(command)}</code> asks for it, with an approval of its own.</p>"
         return
