@@ -175,6 +175,8 @@ def before_repair(artifacts: Artifacts, ledger: Ledger, run: Run, plan: Plan) ->
     kind = SubjectKind.UNDO if run.undoes else SubjectKind.REPORT
     asked = next((one for one in ledger.gates.of(run.run_id) if one.kind is kind), None)
     key = repair_key(run.undoes) if run.undoes else comparison_key(run.run_id, "json")
+    if run.undoes and asked is None:
+        _must_be_told(artifacts, ledger, run.undoes)
     data = artifacts.store.get(key) if asked is None else artifacts.check(key, asked.sha256)
     subject = Subject(kind=kind, key=key, sha256=sha256(data))
     if run.undoes:
@@ -186,6 +188,13 @@ def before_repair(artifacts: Artifacts, ledger: Ledger, run: Run, plan: Plan) ->
     if name is None:
         raise ArtifactError("The report has nothing to repair.", remedy="It was changed: compare again.")
     return _asked(plan, name, subject)
+
+
+def _must_be_told(artifacts: Artifacts, ledger: Ledger, undone: str) -> None:
+    """Raises ArtifactError where nobody can tell what that run repaired; made now where nobody did yet."""
+    from trueup.undos import Undos  # which most calls of `settle` need not load
+
+    Undos(ledger, artifacts).told(ledger.runs.get(undone))
 
 
 def _check_objects(artifacts: Artifacts, objects: Iterable[ObjectLine]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from trueup.artifacts import Artifacts, plan_key
 from trueup.clock import Clock
-from trueup.errors import ArtifactExists, RequestError
+from trueup.errors import ArtifactExists
 from trueup.history import earlier_of
 from trueup.knowing import Knowing
 from trueup.ledger import Ledger
@@ -23,7 +23,7 @@ from trueup.model.ledger import Run
 from trueup.model.plan import CodeIdentity, Dispatch, Partition, Plan
 from trueup.model.reconcile_job import Reconciliation
 from trueup.model.request import Request
-from trueup.model.states import RUN_ENDS, UNFINISHED, WRITING_PHASES, Phase
+from trueup.model.states import UNFINISHED, WRITING_PHASES, Phase
 from trueup.model.verification import VerifiedBy
 from trueup.planning import (
     check_params,
@@ -117,7 +117,7 @@ class Starter:
         Raises RequestError where the request does not fit the job; then nothing was created.
         """
         known = self._ledger.runs.of_request(request.request_id, asked)
-        undone = self._undoable(job, request.undo) if request.undo and known is None else None
+        undone = self._undoable(job, request.undo) if request.undo and not known else None
         now = self._clock.now()
         run_id = run_id or name_run(job.name, now, self._rng)
         run = Run(
@@ -148,18 +148,9 @@ class Starter:
         return made
 
     def _undoable(self, job: AnyJob, undo: str) -> Run:
-        """The run to take back. Raises RequestError where it repaired nothing or is not over; NotFound."""
-        undone = self._ledger.runs.get(undo)
-        worked = self._ledger.partitions.all(undo, Phase.REPAIR) if undone.repairs else ()
-        repaired = any(item.may_have_written for item in worked)
-        if undone.job == job.name and undone.status in RUN_ENDS and repaired:
-            return undone
-        did = "repaired rows" if repaired else "repaired nothing"
-        raise RequestError(
-            f"{undo} is a run of {undone.job}, {undone.status.value}, that {did}.",
-            remedy=f"Name a run of {job.name} that has ended, and whose report says what it repaired.",
-            field="undo",
-        )
+        from trueup.undos import Undos  # which most calls need not load
+
+        return Undos(self._ledger, self._artifacts).undoable(job, undo)
 
     def plan(
         self,
@@ -200,7 +191,11 @@ class Starter:
 
     def _recalled(self, run: Run, job: AnyJob) -> dict[str, Any]:
         """What a reconciliation takes over from those before it."""
-        if run.undoes or not isinstance(job, Reconciliation):
+        if run.undoes:
+            from trueup.undos import Undos  # as above
+
+            return {"earlier": tuple(Undos(self._ledger, self._artifacts).earlier(run))}
+        if not isinstance(job, Reconciliation):
             return {}
         known = Knowing(self._ledger, self._artifacts, self._clock).pin(run, job)
         return {"earlier": tuple(earlier_of(self._ledger, self._artifacts, run, job)), "known": known}

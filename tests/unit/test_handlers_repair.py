@@ -295,6 +295,8 @@ def test_a_repair_that_was_taken_back_has_a_report_of_its_own(
     assert undo == json.loads(said(capsys, "report", undo, "--json", code=0))["runId"]
     client = Client(api_of(served))
     assert 404 == client.problem("GET", f"/runs/{undo}/comparison")[0]
+    assert 2 == main(["start", "numbers", "--undo", run_id])
+    assert f"{run_id} was taken back by {undo}: nothing is left of it." in capsys.readouterr().err
 
 
 def test_a_run_that_repaired_nothing_has_no_repair() -> None:

@@ -120,8 +120,8 @@ class ObjectRef(Value):
 class Plan(Value):
     """The immutable list of partitions of a run, with parameters and code identity. One per run.
 
-    Of a reconciliation `earlier` are the runs that its findings get their ages from, and `known` is what was
-    signed as known when it was planned.
+    Of a reconciliation `earlier` are the runs that its findings get their ages from, of an undo those that
+    took back the same before it; `known` is what was signed as known when it was planned.
     """
 
     schema_version: Literal[1] = 1

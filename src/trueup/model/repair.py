@@ -43,6 +43,13 @@ class RepairOutcome(StrEnum):
     INTENDED = "INTENDED"  # the run ended before it was told whether the target took the row
 
 
+SETTLED = (RepairOutcome.APPLIED, RepairOutcome.STALE_TARGET)
+"""What an undo has done with a row for good: it was given back, or somebody else had changed it.
+
+Whatever the target holds there later is its owner's, even where it looks like what we wrote.
+"""
+
+
 class Verification(StrEnum):
     """What a later look says of an item that was applied."""
 
@@ -157,3 +164,16 @@ class RepairReport(Value):
     outcomes: list[OutcomeLine]
     verified: list[OutcomeLine]
     objects: list[ObjectLine]
+
+    @property
+    def to_undo(self) -> int:
+        """How many items an undo has to look at: what was applied, and what may have been."""
+        return self._items(RepairOutcome.APPLIED, RepairOutcome.INTENDED)
+
+    @property
+    def settled(self) -> int:
+        """Of an undo: how many items another one leaves alone, since they were given back or are not ours."""
+        return self._items(*SETTLED)
+
+    def _items(self, *outcomes: RepairOutcome) -> int:
+        return sum(one.items for one in self.outcomes if one.outcome in outcomes)

@@ -38,7 +38,6 @@ from trueup.model.states import RUN_ENDS, GateStatus, PartitionStatus, Phase
 from trueup.watching.planned import planned_items
 
 _ACTIONS = frozenset(Action)
-_TO_UNDO = (RepairOutcome.APPLIED, RepairOutcome.INTENDED)
 _APPLIED, _VERIFIED, _REAPPEARED = RepairOutcome.APPLIED, Verification.VERIFIED, Verification.REAPPEARED
 
 
@@ -110,7 +109,7 @@ class Repairs:
         """How many items were approved. Raises ArtifactError."""
         if run.undoes:
             undone = RepairReport.model_validate_json(self._artifacts.store.get(repair_key(run.undoes)))
-            return sum(one.items for one in undone.outcomes if one.outcome in _TO_UNDO)
+            return undone.to_undo - sum(one.settled for one in self._earlier(plan))
         assert isinstance(plan.job, Reconciliation)
         assert plan.job.repair is not None  # else nothing was approved
         data = self._artifacts.store.get(comparison_key(run.run_id, "json"))
@@ -118,6 +117,12 @@ class Repairs:
         found = confirmed(report)
         without = 0 if deletes(report, plan.job.repair) else found[Action.DELETE]
         return sum(found.values()) - without
+
+    def _earlier(self, plan: Plan) -> Iterator[RepairReport]:
+        """What the undos before one came to, as its plan has pinned them."""
+        for one in plan.earlier:
+            data = self._artifacts.check(repair_key(one.run_id), one.sha256)
+            yield RepairReport.model_validate_json(data)
 
     def _compared(self, run: Run, phase: Phase, plan: Plan, gathered: _Gathered) -> Iterator[Compared]:
         for item, *_ in planned_items(self._ledger, self._artifacts, run, phase, plan):
@@ -175,7 +180,7 @@ class _Gathered:
         repaired, verified = (_totals(self.states[phase]) for phase in (Phase.REPAIR, Phase.VERIFY))
         applied = repaired.pop(_APPLIED, 0)
         reasons = [f"{number} items: {name}" for name, number in sorted(repaired.items())]
-        if never := approved - sum(self.states[Phase.REPAIR].values()):
+        if (never := approved - sum(self.states[Phase.REPAIR].values())) > 0:
             reasons.append(f"{never} items were approved and never begun")
         reasons += self.troubles[:20]
         if run.status in RUN_ENDS and run.status.value != "SUCCEEDED" and not self.troubles:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from trueup.artifacts import Artifacts
+from trueup.artifacts import Artifacts, repair_key
 from trueup.errors import ArtifactError
 from trueup.ledger import Ledger
 from trueup.model.base import cut
@@ -60,11 +60,19 @@ class GateViews:
             return
         if gate.kind is SubjectKind.UNDO:
             yield from _of_repair(RepairReport.model_validate_json(data))
+            yield from self._taken_back(self._artifacts.plan_of(run))
             yield _fact("writes", f"{run.target}, each row only where it is still what was written")
             return
         if gate.kind is SubjectKind.CANARY:
             yield from _of_canary(Canary.model_validate_json(data))
         yield from self._of_plan(run, self._artifacts.plan_of(run))
+
+    def _taken_back(self, plan: Plan) -> Iterator[Fact]:
+        """What earlier undos have settled, and this one leaves alone."""
+        for one in plan.earlier:
+            data = self._artifacts.check(repair_key(one.run_id), one.sha256)
+            report = RepairReport.model_validate_json(data)
+            yield _fact("left out", f"{report.settled:,} rows that {one.run_id} settled")
 
     def _of_plan(self, run: Run, plan: Plan) -> Iterator[Fact]:
         yield _fact("window", plan.window)

@@ -12,10 +12,12 @@ from trueup.compare import Key, as_compared
 from trueup.errors import ArtifactError
 from trueup.model.base import sha256
 from trueup.model.compared import Compared
+from trueup.model.history import EarlierRun
 from trueup.model.plan import Partition
 from trueup.model.reconcile_report import ObjectLine
 from trueup.model.repair import (
     INVERSE,
+    SETTLED,
     UNDO_GATE,
     Action,
     RepairItem,
@@ -40,31 +42,48 @@ class Undo(Repair):
         report = RepairReport.model_validate_json(data)
         if (report.run_id, run.undoes) != (undoes, undoes):
             raise ArtifactError(f"The repair is that of run {report.run_id}.", remedy="Start the undo again.")
+        self._earlier = [self._came_to(one) for one in self._plan.earlier]
         return report.objects
+
+    def _came_to(self, one: EarlierRun) -> RepairReport:
+        data = self.tools.artifacts.check(repair_key(one.run_id), one.sha256)
+        return RepairReport.model_validate_json(data)
 
     def items(self, part: Partition) -> Iterator[RepairItem]:
         """The items that were applied, each with the row that was written and the row before it.
 
         Those too whose outcome was never told: where the target holds what they intended, it is our write.
+        What an earlier undo has settled is left out.
         """
         at = 0
-        mine = [one for one in self.approved if one.partition_id == part.id and one.phase is Phase.REPAIR]
-        intents: dict[int, Any] = {}
-        for number, one in enumerate(mine, 1):
-            items: list[UndoItem] = []
-            for line in map(json.loads, self._object(one.location, one.sha256).splitlines()):
-                if "outcome" not in line:
-                    intents[line["at"]] = line
-                    continue
-                before = intents.pop(line["at"], None)
-                if line["outcome"] == RepairOutcome.APPLIED:
-                    items.append(_item(at + len(items), before))
-            if number == len(mine):
-                untold = [line for line in intents.values() if line["intent"] is not None]
-                items += [_item(at + len(items) + n, line) for n, line in enumerate(untold)]
+        settled = [_Settled(one.run_id, self._settled(one, part)) for one in self._earlier]
+        for number, lines in enumerate(self._written(part)):
+            left = [line for line in lines if not any(one.takes(line["key"]) for one in settled)]
+            items = [_item(at + n, line) for n, line in enumerate(left)]
             at += len(items)
-            self._keep(part, number - 1, items)
+            self._keep(part, number, items)
             yield from items
+        for one in settled:
+            one.must_be_through()
+
+    def _written(self, part: Partition) -> Iterator[list[dict[str, Any]]]:
+        """The intents that were carried out, or may have been, of each object of a repair."""
+        mine = [one for one in self.approved if one.partition_id == part.id and one.phase is Phase.REPAIR]
+        chunk = _Chunk()
+        for number, one in enumerate(mine, 1):
+            written = [intent for line in self._lines_of(one) if (intent := chunk.applied(line))]
+            yield written if number < len(mine) else [*written, *chunk.untold()]
+
+    def _settled(self, report: RepairReport, part: Partition) -> Iterator[list[str]]:
+        """The keys that an earlier undo has settled, in the order of its items, which is ours."""
+        for one in report.objects:
+            if one.partition_id == part.id and one.phase is Phase.REPAIR:
+                for line in self._lines_of(one):
+                    if line.get("outcome") in SETTLED:
+                        yield line["key"]
+
+    def _lines_of(self, one: ObjectLine) -> Iterator[dict[str, Any]]:
+        return map(json.loads, self._object(one.location, one.sha256).splitlines())
 
     def truth_of(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
         """Nothing: it is not asked, and need not be there any more."""
@@ -80,6 +99,53 @@ class Undo(Repair):
     def is_stale(self, item: RepairItem, truth: bytes | None) -> bool:
         """Never: whatever the truth says by now, what is taken back is our own write."""
         return False
+
+
+class _Chunk:
+    """The intents of a repair's chunk, until it was told what became of them."""
+
+    def __init__(self) -> None:
+        self._intents: dict[int, dict[str, Any]] = {}
+        self._told = False
+
+    def applied(self, line: dict[str, Any]) -> dict[str, Any] | None:
+        """With the next line of a repair: the intent that it says was carried out."""
+        if "outcome" in line:
+            self._told = True
+            intent = self._intents.pop(line["at"], None)
+            return intent if line["outcome"] == RepairOutcome.APPLIED else None
+        if self._told:  # Another chunk begins; what was left of the one before was never written.
+            self._intents, self._told = {}, False
+        self._intents[line["at"]] = line
+        return None
+
+    def untold(self) -> list[dict[str, Any]]:
+        """The intents that may have been carried out, where the repair ended before it could say."""
+        return [] if self._told else [one for one in self._intents.values() if one["intent"] is not None]
+
+
+class _Settled:
+    """Goes along the keys that an earlier undo has settled, which come in the order of a repair's items."""
+
+    def __init__(self, run_id: str, keys: Iterator[list[str]]) -> None:
+        self._run_id = run_id
+        self._keys = keys
+        self._next = next(keys, None)
+
+    def takes(self, key: list[str]) -> bool:
+        """Whether it settled the item of this key, which comes after those that were asked about before."""
+        if key != self._next:
+            return False
+        self._next = next(self._keys, None)
+        return True
+
+    def must_be_through(self) -> None:
+        """Raises ArtifactError where it settled what the repair did not do."""
+        if self._next is not None:
+            raise ArtifactError(
+                f"Run {self._run_id} has settled {', '.join(self._next)}, which the repair did not write.",
+                remedy="Its objects were changed: look what the target holds before anything else.",
+            )
 
 
 def _item(at: int, line: Mapping[str, Any]) -> UndoItem:
