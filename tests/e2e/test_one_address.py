@@ -92,6 +92,84 @@ def test_what_people_make_works_together(up: Stack, connect: Connect) -> None:
     assert 1 == connect("dynamodb").scan(TableName="greeted")["Count"]
 
 
+def _marks(connect: Connect, name: str) -> tuple[str, str]:
+    """A machine that puts its input into a table of its own: its ARN, and the table."""
+    connect("dynamodb").create_table(
+        TableName=name,
+        KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    item = {"PK": {"S.$": "$$.Execution.Name"}, "given": {"S.$": "States.JsonToString($)"}}
+    put = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::dynamodb:putItem",
+        "Parameters": {"TableName": name, "Item": item},
+        "End": True,
+    }
+    definition = json.dumps({"StartAt": "Put", "States": {"Put": put}})
+    made = connect("stepfunctions").create_state_machine(name=name, roleArn=ROLE, definition=definition)
+    return made["stateMachineArn"], name
+
+
+def _marked(connect: Connect, table: str) -> list[Any]:
+    wait_until(lambda: connect("dynamodb").scan(TableName=table)["Count"] > 0)
+    return [json.loads(item["given"]["S"]) for item in connect("dynamodb").scan(TableName=table)["Items"]]
+
+
+def test_a_rule_starts_a_machine(connect: Connect) -> None:
+    """EventBridge user guide, "Targets": a state machine is started with the event as its input."""
+    machine, table = _marks(connect, "ruled")
+    events = connect("events")
+    events.put_rule(Name="ruled", EventPattern=json.dumps({"source": ["mine"]}))
+    events.put_targets(Rule="ruled", Targets=[{"Id": "1", "Arn": machine, "RoleArn": ROLE}])
+    events.put_events(Entries=[{"Source": "mine", "DetailType": "t", "Detail": '{"n": 1}'}])
+    (given,) = _marked(connect, table)
+    assert ("mine", {"n": 1}) == (given["source"], given["detail"])
+
+
+def test_a_schedule_starts_a_machine(connect: Connect) -> None:
+    """Scheduler user guide, "Templated targets": StartExecution takes the schedule's Input."""
+    machine, table = _marks(connect, "scheduled")
+    connect("scheduler").create_schedule(
+        Name="once",
+        ScheduleExpression="at(2026-01-01T00:00:00)",
+        FlexibleTimeWindow={"Mode": "OFF"},
+        Target={"Arn": machine, "RoleArn": ROLE, "Input": '{"n": 2}'},
+    )
+    assert [{"n": 2}] == _marked(connect, table)
+
+
+@pytest.mark.parametrize(("name", "source"), [("told-of-states", "aws.states"), ("told-of-ecs", "aws.ecs")])
+def test_a_change_of_status_starts_a_machine(connect: Connect, up: Stack, name: str, source: str) -> None:
+    """EventBridge user guide, "Targets": so do events of executions, and of tasks."""
+    machine, table = _marks(connect, name)
+    connect("events").put_rule(Name=name, EventPattern=json.dumps(_ends_of(source)))
+    connect("events").put_targets(Rule=name, Targets=[{"Id": "1", "Arn": machine}])
+    nothing = json.dumps({"StartAt": "S", "States": {"S": {"Type": "Succeed"}}})
+    quick = connect("stepfunctions").create_state_machine(name="quick", roleArn=ROLE, definition=nothing)
+    connect("stepfunctions").start_execution(stateMachineArn=quick["stateMachineArn"])
+    subnets = {"awsvpcConfiguration": {"subnets": ["subnet-local"]}}
+    connect("ecs").run_task(taskDefinition="trueup-steps-write", networkConfiguration=subnets)
+    assert {source} == {event["source"] for event in _marked(connect, table)}
+    connect("events").remove_targets(Rule=name, Ids=["1"])
+
+
+def _ends_of(source: str) -> dict[str, Any]:
+    """Of the machine `quick`, or of tasks."""
+    quick = {"stateMachineArn": [{"suffix": ":quick"}], "status": ["SUCCEEDED"]}
+    return {"source": [source], "detail": quick if source == "aws.states" else {"lastStatus": ["STOPPED"]}}
+
+
+@pytest.mark.parametrize(
+    ("service", "operation"), [("ssm", "describe_parameters"), ("kms", "list_keys"), ("ec2", "describe_vpcs")]
+)
+def test_services_that_nothing_of_ours_uses_answer_too(
+    connect: Connect, service: str, operation: str
+) -> None:
+    assert 200 == getattr(connect(service), operation)()["ResponseMetadata"]["HTTPStatusCode"]
+
+
 def _greeter(function: str, queue: str) -> dict[str, Any]:
     return {
         "StartAt": "Greet",

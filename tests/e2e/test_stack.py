@@ -12,7 +12,7 @@ from trueup.clock import SystemClock
 from trueup.errors import LocalStackError
 from trueup.jobfile import catalogue
 from trueup.local.aws import ministack
-from trueup.local.stack import SERVICES, Options, Stack, stack
+from trueup.local.stack import Options, Stack, stack
 from trueup.model.request import Request
 from trueup.model.states import Phase, RunStatus
 from trueup.starting import Starter, execution_name
@@ -116,7 +116,7 @@ def test_a_definition_that_the_engine_does_not_implement_is_refused(
 
 
 def test_another_emulator_takes_the_place_of_ours_once() -> None:
-    with ministack(SERVICES) as aws:
+    with ministack() as aws:
         with stack(Options(aws=aws, jobs=JOBS, scale=0.1)) as up:
             assert aws == up.aws
             assert RunStatus.SUCCEEDED == ended(up, start(up, "steps", keys=["a"])).status

@@ -51,8 +51,8 @@ SETTINGS = {
 # To this machine no proxy leads: clients that honour HTTP_PROXY, or the system's own settings, are told so.
 NO_PROXY = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
 
-# Its own main() cannot take over a socket; hypercorn, which that runs, can: here its standard input.
-_ARGS = ["-m", "hypercorn", "ministack.app:app", "--bind", "fd://0", "--keep-alive", "75"]
+LEADS_TO = "AWS_ENDPOINT_URL_SFN"
+_APP, _LEADING_APP = "ministack.app:app", "trueup.local.ministack_app:app"
 
 _making = Lock()
 
@@ -70,7 +70,8 @@ def ministack(
     """Yield the endpoint URL of an empty AWS that lives as long as the block.
 
     `services` limits it to those (all, when empty); `env` is added to its environment, which its Lambda
-    functions inherit; `python` is one that has MiniStack, where it is not to be this one.
+    functions inherit, and where it says AWS_ENDPOINT_URL_SFN, rules and schedules start executions there;
+    `python` is one that has MiniStack, where it is not to be this one.
     Where TRUEUP_AWS_ENDPOINT is set, that URL is yielded and nothing is started.
     Raises LocalStackError when MiniStack is missing or does not start.
     """
@@ -83,11 +84,16 @@ def ministack(
         listener = _listener()
         port = listener.getsockname()[1]
         environment = _environment(under.folder, port, services) | dict(env or {})
-        argv = [python or sys.executable, *_ARGS]
+        argv = [python or sys.executable, *_arguments(_LEADING_APP if LEADS_TO in environment else _APP)]
         server = under.serve("MiniStack", argv, env=environment, hand_over=listener)
         server.wait_until(lambda: _healthy(port), START_SECONDS)
         started(server)
         yield f"http://127.0.0.1:{port}"
+
+
+def _arguments(app: str) -> list[str]:
+    """MiniStack's own main() cannot take over a socket; hypercorn, which that runs, can: standard input."""
+    return ["-m", "hypercorn", app, "--bind", "fd://0", "--keep-alive", "75"]
 
 
 def _listener() -> socket.socket:

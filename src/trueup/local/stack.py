@@ -28,7 +28,7 @@ from trueup.ledger import Ledger
 from trueup.ledger.dynamo import DynamoTable
 from trueup.local import ecs as local_ecs
 from trueup.local import faults as local_faults
-from trueup.local.aws import NO_PROXY, REGION, Connect, client, connector, ministack
+from trueup.local.aws import LEADS_TO, NO_PROXY, REGION, Connect, client, connector, ministack
 from trueup.local.deploying import Deployed, deploy, give_environment, make_machines, make_tasks
 from trueup.local.ecs import WARM, Containers, Ecs
 from trueup.local.faults import FaultPlan, Faults, Strike
@@ -47,10 +47,6 @@ from trueup.local.turns import TakingTurns
 NAME = "trueup"
 CLUSTER = NAME
 """The template calls the cluster as the stack."""
-SERVICES = (
-    "apigateway", "cloudformation", "cloudwatch", "dynamodb", "ecs", "events", "iam", "lambda", "logs", "s3",
-    "scheduler", "secretsmanager", "sns", "sqs", "stepfunctions", "sts",
-)  # fmt: skip
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
@@ -171,11 +167,12 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
         ups.callback(front.close)
         # What functions that people make find of the servers that are ours.
         ours = _own(url_of(front), url_of(front))
-        aws = options.aws or ups.enter_context(ministack(SERVICES, ours, started=parts.add))
+        aws = options.aws or ups.enter_context(ministack(env=ours, started=parts.add))
         dsn = ups.enter_context(postgres(started=parts.add))
         machines = ups.enter_context(listen())
         faults = ups.enter_context(local_faults.served(options.faults, options.struck))
-        ecs = ups.enter_context(local_ecs.serve(_ecs_options(options, aws, url_of(machines), jobs, faults)))
+        told = _ecs_options(options, aws, _own(url_of(machines), url_of(front)), jobs, faults)
+        ecs = ups.enter_context(local_ecs.serve(told))
         endpoints = {"*": aws, "events": aws, "ecs": ecs.endpoint}
         engine = ups.enter_context(
             stepfunctions(
@@ -219,7 +216,7 @@ def _explained(aws: str) -> Iterator[None]:
 
 
 def _ecs_options(
-    options: Options, aws: str, engine: str, jobs: Mapping[str, JobFolder], faults: Faults
+    options: Options, aws: str, own: Mapping[str, str], jobs: Mapping[str, JobFolder], faults: Faults
 ) -> local_ecs.Options:
     vault = client("secretsmanager", aws)
 
@@ -234,7 +231,7 @@ def _ecs_options(
         containers=Containers(builds=builds_of(jobs, project())) if options.containers else None,
         environment={
             "AWS_ENDPOINT_URL": aws,
-            "AWS_ENDPOINT_URL_SFN": engine,
+            **own,
             **CREDENTIALS,
             **NO_PROXY,
             **options.task_environment,
@@ -242,6 +239,7 @@ def _ecs_options(
         secrets=secret,
         cloudwatch=client("logs", aws),
         events=aws,
+        states=own[LEADS_TO],
         warm=(*WARM, "psycopg"),
         faults=faults.launches,
     )
@@ -274,4 +272,4 @@ def _hand_over(connect: Connect, up: Stack, jobs: Mapping[str, JobFolder], note:
 
 def _own(stepfunctions: str, ecs: str) -> dict[str, str]:
     """Where the servers are that are not the emulator's."""
-    return {"AWS_ENDPOINT_URL_SFN": stepfunctions, "AWS_ENDPOINT_URL_ECS": ecs}
+    return {LEADS_TO: stepfunctions, "AWS_ENDPOINT_URL_ECS": ecs}

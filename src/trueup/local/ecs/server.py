@@ -62,6 +62,8 @@ class Options:
     """Takes events; without one they go to the EventBridge of `events`, where that is given."""
     events: str | None = None
     """The endpoint of an EventBridge."""
+    states: str | None = None
+    """That of Step Functions, for rules whose targets are machines."""
     cold_start: float = 0.0
     deprovision: float = 0.0
     kept: float = HOUR
@@ -108,7 +110,7 @@ async def run(options: Options, over_tasks: Guard, started: Started) -> None:
     """
     logs = options.logs or over_tasks.folder
     launcher = _launcher(options, over_tasks, logs)
-    calls = BotoCalls({"*": options.events}, options.region, EVENT_THREADS) if options.events else None
+    calls = BotoCalls(_endpoints(options), options.region, EVENT_THREADS) if options.events else None
     eventbridge = EventBridgeSink(calls) if calls else None
     fargate = Fargate(_settings(options, logs, launcher, options.sink or eventbridge))
     listening = listen(options.host, options.port)
@@ -125,6 +127,12 @@ async def run(options: Options, over_tasks: Guard, started: Started) -> None:
             await eventbridge.close()
             calls.close()
         listening.close()
+
+
+def _endpoints(options: Options) -> dict[str, str]:
+    """Where rules and their targets are."""
+    given = {"*": options.events, "stepfunctions": options.states}
+    return {service: url for service, url in given.items() if url}
 
 
 def _launcher(options: Options, over_tasks: Guard, logs: Path) -> Nursery | ContainerLauncher:

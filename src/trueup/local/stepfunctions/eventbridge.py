@@ -115,5 +115,10 @@ class _Rules:
             await self._calls.call("sqs", "sendMessage", asked)
         elif service == "sns":
             await self._calls.call("sns", "publish", {"TopicArn": arn, "Message": text})
+        elif service == "states":
+            asked = {"StateMachineArn": arn, "Input": text}
+            await self._calls.call("stepfunctions", "startExecution", asked)
         else:
-            log.warning("%s: targets of this kind are not implemented; supported are lambda, sqs, sns", arn)
+            log.warning(
+                "%s: targets of this kind are not implemented; supported are lambda, sqs, sns, states", arn
+            )

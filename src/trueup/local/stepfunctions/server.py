@@ -63,9 +63,10 @@ async def serve(options: Options, started: Callable[[str, Callable[[], None]], N
     """
     mocks = MockConfiguration.read(options.mocks) if options.mocks else None
     calls = BotoCalls(options.endpoints, options.region, options.threads, aws=options.aws)
-    own = OwnCalls(options.between(calls) if options.between else calls)
-    eventbridge = EventBridgeSink(calls) if "events" in options.endpoints and options.sink is None else None
-    engine = own.engine = Engine(own, _settings(options, eventbridge, mocks))
+    own, untouched = OwnCalls(options.between(calls) if options.between else calls), OwnCalls(calls)
+    to_rules = "events" in options.endpoints and options.sink is None
+    eventbridge = EventBridgeSink(untouched) if to_rules else None
+    engine = own.engine = untouched.engine = Engine(own, _settings(options, eventbridge, mocks))
     listening = options.listening or listen(options.host, options.port)
     server = Server(uvicorn.Config(make_app(engine), log_config=None, access_log=False, lifespan="off"))
     loop = asyncio.get_running_loop()
