@@ -52,7 +52,9 @@ HELD = {
     ("reconciling.md", "class FlightsReconcile(Reconcile):"): "test_docs_shown.py",
     ("reconciling.md", "repair:"): "test_docs_shown.py",
     ("state-machines.md", ".venv/bin/python -m pytest tests/workflows/test_mocked.py"): "test_mocked.py",
-    ("stepfunctions.md", "python -m trueup.local.stepfunctions"): "test_docs_shown.py",
+    ("local-stack.md", "SUCCEEDED {"): "test_own_machines.py",
+    ("stepfunctions.md", ".venv/bin/python -m trueup.local.stepfunctions"): "test_docs_shown.py",
+    ("stepfunctions.md", "{"): "test_docs_shown.py",
 }
 # For machines that are not here, and what was seen once.
 ELSEWHERE = {
@@ -191,6 +193,10 @@ def test_the_hooks_of_the_page_are_those_that_there_are() -> None:
 
 
 def test_the_local_step_functions_takes_the_options_of_its_page() -> None:
-    first, *_ = block("stepfunctions.md", "python -m trueup.local.stepfunctions").splitlines()
+    first, *_ = block("stepfunctions.md", ".venv/bin/python -m trueup.local.stepfunctions").splitlines()
     options = parse(shlex.split(first)[3:])
     assert {"dynamodb", "*"} == set(options.endpoints)
+
+
+def test_the_mock_configuration_of_the_page_is_the_one_of_the_sample() -> None:
+    assert block("stepfunctions.md", "{") == (ROOT / "samples" / "machines" / "mocks.json").read_text()

@@ -30,10 +30,19 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_file_saved_while_the_stack_starts_leaves_the_image_known(folder: Path) -> None:
     one = job_in(folder)
-    images = images_of({"job": one})
+    images = images_of({"job": one}, {})
     (folder / "job.py").write_text("saved meanwhile")
     assert worker_image(folder) == images.find(one.image)
     assert job_in(folder).image != one.image
+
+
+def test_images_of_ones_own_are_folders_from_wherever_they_are_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    found = images_of({}, {"mine": Path("job")}).find("mine:latest")
+    assert found is not None
+    assert (folder, ["run", "me"]) == (found.folder, found.argv(None, ["run", "me"]))
 
 
 def moved(folder: Path) -> None:

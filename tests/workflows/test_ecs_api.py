@@ -375,6 +375,18 @@ def test_a_module_that_is_warm_starts_by_a_fork_and_runs_as_ever(tmp_path: Path)
     assert (3, f"beside ['x'] 1 {tmp_path}\n") == cold == warm
 
 
+def test_a_task_that_says_nowhere_what_to_run_does_not_start(tmp_path: Path) -> None:
+    """Docker's words for an image without ENTRYPOINT and CMD, of which the definition names none either."""
+    known = KnownImages({DIGEST: Image((), tmp_path)})
+    with serve(Options(images=known, logs=tmp_path / "logs")) as ecs:
+        stack = Stack(ecs)
+        stack.register("nothing")
+        answer = stack.api.run_task(taskDefinition="nothing", networkConfiguration=NETWORK)
+        task = stack.until(answer["tasks"][0]["taskArn"], "STOPPED")
+    words = "CannotCreateContainerError: Error response from daemon: no command specified"
+    assert ("TaskFailedToStart", words) == (task["stopCode"], task["stoppedReason"])
+
+
 def run_warmed(stack: Stack) -> tuple[int, str]:
     stack.register("warmed")
     answer = stack.api.run_task(taskDefinition="warmed", networkConfiguration=NETWORK)

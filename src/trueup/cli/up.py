@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ import typer
 
 from trueup.cli.output import Json, print_json, say
 from trueup.cli.signals import leave_on_sigterm
+from trueup.errors import UsageError
 
 if TYPE_CHECKING:
     from trueup.local.parts import Parts
@@ -37,6 +39,22 @@ def command(
     faults: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What shall go wrong: see docs/faults.md.")
     ] = None,
+    image: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FOLDER", help="A folder in which tasks of this image run; repeatable."),
+    ] = None,
+    mocks: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", envvar="SFN_MOCK_CONFIG", help="Answers for machines, by test case."),
+    ] = None,
+    time_scale: Annotated[
+        float,
+        typer.Option(
+            metavar="FACTOR",
+            envvar="WAIT_TIME_SCALE",
+            help="For waits and retries of machines, not for limits.",
+        ),
+    ] = 1.0,
     flights: Annotated[bool, typer.Option(help="Put the year of flights of the demo into S3.")] = False,
     jobs: Annotated[
         Path,
@@ -58,7 +76,15 @@ def command(
     leave_on_sigterm()
     plan = read_plan(faults) if faults else FaultPlan()
     deployed = job_files(jobs)
-    options = Options(aws=aws, containers=containers, faults=plan, jobs=jobs)
+    options = Options(
+        aws=aws,
+        containers=containers,
+        images=images(image or [], containers=containers),
+        mocks=readable(mocks),
+        scale=positive(time_scale),
+        faults=plan,
+        jobs=jobs,
+    )
     with stack(options, note=partial(say, aside=True)) as up:
         if flights:
             say(f"{put_days(up.client('s3'), FLIGHTS_BUCKET, days())} days of flights are in S3.", aside=True)
@@ -84,6 +110,50 @@ def stay(parts: Parts, jobs: Path, deployed: Mapping[Path, bytes]) -> None:
             if now.get(file) != deployed.get(file):
                 say(f"{file} was changed; the stack has it as it was. Start `up` again for it.", aside=True)
         deployed = now
+
+
+def images(given: list[str], *, containers: bool) -> dict[str, Path]:
+    """The folders of images that were named on the command line. Raises UsageError."""
+    if given and containers:
+        raise UsageError(
+            "--image is for tasks that are processes.",
+            remedy="With --containers build or pull the image with your engine, and leave --image out.",
+        )
+    found = {}
+    for text in given:
+        name, _, folder = text.partition("=")
+        if not name or not folder or not Path(folder).is_dir():
+            raise UsageError(
+                f"--image takes NAME=FOLDER with a folder that is there, not {text!r}.",
+                remedy="Give one like --image my-image=containers/my-image.",
+            )
+        found[name] = Path(folder)
+    return found
+
+
+def readable(mocks: Path | None) -> Path | None:
+    """A mock configuration that can be read. Raises UsageError where it cannot."""
+    from trueup.local.stepfunctions.mocking import MockConfiguration, MockError
+
+    try:
+        if mocks:
+            MockConfiguration.read(mocks)
+    except MockError as error:
+        raise UsageError(
+            f"{str(error)[0].upper()}{str(error)[1:]}.",
+            remedy="Correct the file that --mocks, or SFN_MOCK_CONFIG, names.",
+        ) from error
+    return mocks
+
+
+def positive(scale: float) -> float:
+    """A factor for time. Raises UsageError where it is none."""
+    if 0 < scale < math.inf:
+        return scale
+    raise UsageError(
+        f"--time-scale takes a number above 0 (also in WAIT_TIME_SCALE), not {scale}.",
+        remedy="Give one like 0.1, by which a wait of ten seconds takes one.",
+    )
 
 
 def job_files(folder: Path) -> dict[Path, bytes]:

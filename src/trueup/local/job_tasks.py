@@ -10,7 +10,7 @@ from typing import Any
 
 from trueup.jobfile import catalogue, load
 from trueup.local.aws import REGION
-from trueup.local.ecs import Build, KnownImages, worker_image
+from trueup.local.ecs import Build, Image, KnownImages, worker_image
 from trueup.local.ecs.containers import pack
 from trueup.model.base import sha256
 from trueup.model.jobs import AnyJob
@@ -63,9 +63,10 @@ def find_jobs(*roots: Path) -> dict[str, JobFolder]:
     return found
 
 
-def images_of(jobs: Mapping[str, JobFolder]) -> KnownImages:
-    """What the references of the jobs' images stand for."""
-    return KnownImages({one.image: worker_image(one.folder) for one in jobs.values()})
+def images_of(jobs: Mapping[str, JobFolder], others: Mapping[str, Path]) -> KnownImages:
+    """What the references of the jobs' images stand for, and those of others that are a folder."""
+    own = {name: Image(entrypoint=(), folder=folder.resolve()) for name, folder in others.items()}
+    return KnownImages(own | {one.image: worker_image(one.folder) for one in jobs.values()})
 
 
 def builds_of(jobs: Mapping[str, JobFolder], root: Path) -> dict[str, Build]:

@@ -12,6 +12,8 @@ Everything ends with the block, and when this process is killed.
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -76,8 +78,12 @@ class Options:
     heartbeat_seconds: int = 60
     """How long a task may be silent that is awaited by its word: long enough for its start under load."""
     task_environment: Mapping[str, str] = field(default_factory=dict)
+    images: Mapping[str, Path] = field(default_factory=dict)
+    """Folders that stand for images of one's own, where tasks are processes."""
     containers: bool = False
     """Whether tasks are containers, of the engine that DOCKER_HOST names."""
+    mocks: Path | None = None
+    """A mock configuration, for machines that are started with the name of a case."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +186,7 @@ def stack(options: Options | None = None, note: Note = lambda line: None) -> Ite
                 listening=machines,
                 scale=options.scale,
                 timeouts=options.timeouts,
+                mocks=options.mocks,
                 between=lambda calls: faults.between(TakingTurns(calls, f"{NAME}-")),
             )
         )
@@ -227,10 +234,11 @@ def _ecs_options(
             raise LookupError(error.response["Error"]["Message"]) from error
 
     return local_ecs.Options(
-        images=images_of(jobs),
+        images=images_of(jobs, options.images),
         containers=Containers(builds=builds_of(jobs, project())) if options.containers else None,
         environment={
             "AWS_ENDPOINT_URL": aws,
+            **({} if options.containers else {"PATH": _path()}),
             **own,
             **CREDENTIALS,
             **NO_PROXY,
@@ -243,6 +251,11 @@ def _ecs_options(
         warm=(*WARM, "psycopg"),
         faults=faults.launches,
     )
+
+
+def _path() -> str:
+    """Where processes find programs: `python` is this one, with what it has."""
+    return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
 
 def _deploy(

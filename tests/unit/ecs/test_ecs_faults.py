@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from trueup.local.ecs.errors import ApiError
+from trueup.local.ecs.errors import ApiError, CannotStart
 from trueup.local.ecs.faults import REFUSALS, Launch, NoFaults, Refusal
 from trueup.local.ecs.images import Image, KnownImages, digest_of, worker_image
 
@@ -62,6 +63,13 @@ def test_an_image_is_found_by_reference_digest_and_name() -> None:
     assert [image] * 4 == [images.find(reference) for reference in found]
     assert [None] * 2 == [images.find(reference) for reference in ("exact:2", f"repo/app@sha256:{'b' * 64}")]
     assert digest == digest_of(f"any.where/x@{digest}", image)
+
+
+def test_an_image_that_nobody_named_is_told_on_the_side(caplog: pytest.LogCaptureFixture) -> None:
+    """ECS's own words, which the task is told, do not say what to do here."""
+    with pytest.raises(CannotStart, match=r"^CannotPullContainerError: .*python:3\.12: not found$"):
+        asyncio.run(KnownImages().pull("python:3.12"))
+    assert ["Nothing is known of the image python:3.12: give --image python:3.12=FOLDER."] == caplog.messages
 
 
 def test_an_entry_point_of_the_definition_drops_the_images_command() -> None:

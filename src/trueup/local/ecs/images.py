@@ -5,6 +5,7 @@ image of the definition ── Images.find ──► Image ── Image.argv ─
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Protocol
 
 from trueup.local.ecs.errors import CannotStart
+
+log = logging.getLogger(__name__)
 
 WORKER = (sys.executable, "-m", "trueup.worker")
 
@@ -62,6 +65,7 @@ class KnownImages:
         """The image. Raises CannotStart where it is not known."""
         found = self.find(reference)
         if found is None:
+            log.warning("Nothing is known of the image %s: give --image %s=FOLDER.", reference, reference)
             # The wording: developer guide, "CannotPullContainer task errors".
             raise CannotStart(
                 "CannotPullContainerError: pull image manifest has been retried 1 time(s): "

@@ -96,6 +96,8 @@ class Nursery:
 
     async def start(self, order: Order) -> NurseryProcess:
         """Start a process. Raises CannotStart."""
+        if not order.argv:
+            raise CannotStart("CannotCreateContainerError: Error response from daemon: no command specified")
         await self.open()
         started = self._starting[order.name] = asyncio.get_running_loop().create_future()
         self.send(
