@@ -58,19 +58,21 @@ _FREE = re.compile(
 _IGNORED = ("ResponseMetadata", "roleArn")
 
 
-def differences(wanted: Any, got: Any, where: str) -> Iterator[str]:
-    """Every place where ours is not what was recorded."""
+def differences(wanted: Any, got: Any, where: str, *, text: bool = False) -> Iterator[str]:
+    """Every place where ours is not what was recorded. What was a `text` keeps the order of its names."""
     if isinstance(got, str) and not isinstance(wanted, str):
-        got = _parsed(got)
+        got, text = _parsed(got), True
     if isinstance(wanted, dict) and isinstance(got, dict):
+        if text and list(wanted) != list(got) and {*wanted} == {*got}:
+            yield f"{where}: recorded in the order {list(wanted)}, ours {list(got)}"
         ignored = {*_IGNORED, *(_lengths(wanted))}
         for key in sorted({*wanted, *got} - ignored):
             if key not in got or key not in wanted:
                 yield f"{where}.{key}: {'missing' if key not in got else f'extra: {got[key]}'}"
             else:
-                yield from differences(wanted[key], got[key], f"{where}.{key}")
+                yield from differences(wanted[key], got[key], f"{where}.{key}", text=text)
     elif isinstance(wanted, list) and isinstance(got, list):
-        yield from _lists(wanted, got, where)
+        yield from _lists(wanted, got, where, text=text)
     elif not _same(wanted, got):
         yield f"{where}: recorded {str(wanted)[:300]!r}, ours {str(got)[:300]!r}"
 
@@ -86,11 +88,11 @@ def _lengths(wanted: dict[str, Any]) -> list[str]:
     return ["Content-Length"] if named else []
 
 
-def _lists(wanted: list[Any], got: list[Any], where: str) -> Iterator[str]:
+def _lists(wanted: list[Any], got: list[Any], where: str, *, text: bool) -> Iterator[str]:
     if len(wanted) != len(got):
         yield f"{where}: recorded {len(wanted)}, ours {len(got)}"
     for index, (left, right) in enumerate(zip(wanted, got, strict=False)):
-        yield from differences(left, right, f"{where}[{index}]")
+        yield from differences(left, right, f"{where}[{index}]", text=text)
 
 
 def _same(wanted: Any, got: Any) -> bool:

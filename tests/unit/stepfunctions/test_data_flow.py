@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from trueup.local.stepfunctions.errors import ApiError
+from trueup.local.stepfunctions.hash_order import hash_order
 
 from .harness import Services, endless, execute, machine, passing
 
@@ -42,6 +43,27 @@ def test_a_missing_path_fails_the_execution_with_the_state_and_the_event() -> No
     assert str(ran.cause).startswith(
         "An error occurred while executing the state 'A' (entered at the event id #2). The JSONPath '$.nope'"
     )
+
+
+def test_what_is_evaluated_follows_what_stands_for_itself_in_the_order_of_a_hash_map() -> None:
+    # Recorded on AWS: test_s3_put_object (Bucket, Body, Key), test_result_selector (the nested object before
+    # FunctionName), test_map_state_config_distributed_item_selector (mapValue, fromInput).
+    def order(*names: str) -> list[str]:
+        template = {name: "$" if name.endswith(".$") else {} for name in names}
+        return list(execute(machine(("A", passing(Parameters=template)))).output)
+
+    assert ["Bucket", "Body", "Key"] == order("Bucket.$", "Key.$", "Body.$")
+    assert ["Payload", "FunctionName"] == order("FunctionName.$", "Payload")
+    assert ["z", "constant", "mapValue", "fromInput"] == order("z", "mapValue.$", "constant", "fromInput.$")
+
+
+def test_a_hash_map_has_sixteen_buckets_and_twice_as_many_beyond_twelve_names() -> None:
+    # java.util.HashMap, whose order AWS shows: "p" is 112, bucket 0 of 16 and bucket 16 of 32.
+    assert [*"pabcdefghijk"] == hash_order("abcdefghijkp")
+    assert [*"abcdefghijklp"] == hash_order("abcdefghijklp")
+    # Texts of one hash stay as they came.
+    assert ["Aa", "BB"] == hash_order(["Aa", "BB"])
+    assert ["BB", "Aa"] == hash_order(["BB", "Aa"])
 
 
 def test_the_context_object_says_who_runs_what() -> None:

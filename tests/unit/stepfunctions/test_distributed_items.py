@@ -36,6 +36,17 @@ def test_items_are_read_from_an_object(expected: Any, config: Any, content: str)
     assert {"length": 0} == ran.details("MapStateStarted")
 
 
+def test_columns_come_in_the_order_of_a_hash_map() -> None:
+    # Recorded on AWS: test_map_item_reader_csv_first_row_extra_fields (the column without a name is first).
+    rows = "userId,movieId,rating,\n1,2,3.0,x\n"
+    ran = execute(
+        distributed(("P", passing()), ItemReader=reader(InputType="CSV")),
+        {"version": "v"},
+        Bucket(items=rows),
+    )
+    assert ["", "rating", "movieId", "userId"] == list(ran.output[0])
+
+
 def test_items_may_be_the_objects_under_a_prefix() -> None:
     listing = {"Resource": "arn:aws:states:::s3:listObjectsV2", "Parameters": {"Bucket": "b"}}
     ran = execute(distributed(("P", passing(OutputPath="$.Key")), ItemReader=listing), services=Bucket())

@@ -112,6 +112,18 @@ def test_lambda_invoke_gives_whatever_the_call_gave() -> None:
     assert "bG9n" == output["SdkHttpMetadata"]["HttpHeaders"]["X-Amz-Log-Result"]
 
 
+def test_attributes_are_in_the_order_of_a_hash_map_and_headers_in_that_of_the_alphabet() -> None:
+    # Recorded on AWS: test_dynamodb_put_update_get_item (S, data, id), test_base_integrations (HttpHeaders).
+    item = {name: {"S": name} for name in ("id", "data", "S")}
+    call = optimized("dynamodb:getItem", {"TableName": "t", "Key": {"id": {"S": "1"}}})
+    output = execute(call, services=Services(dynamodb_getItem=lambda _: {"Item": item})).output
+    assert ["S", "data", "id"] == list(output["Item"])
+    assert ["Connection", "Content-Length", "Content-Type", "Date", "Server"] == list(
+        output["SdkHttpMetadata"]["HttpHeaders"]
+    )[:5]
+    assert "Server" == next(iter(output["SdkHttpMetadata"]["AllHttpHeaders"]))
+
+
 def test_an_invocation_that_is_not_waited_for_has_no_payload() -> None:
     # [botocore lambda] InvocationResponse: status 202 for the type Event, with an empty body.
     call = optimized("lambda:invoke", {"FunctionName": "f", "InvocationType": "Event"})

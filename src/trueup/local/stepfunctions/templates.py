@@ -1,6 +1,8 @@
 """Payload templates: Parameters, ItemSelector, ResultSelector, Assign. Compiled once, rendered often.
 
 A field whose name ends in `.$` holds a path or an intrinsic function; everything else stands for itself.
+What stands for itself comes first and in its order, what is evaluated after it and in a HashMap's
+(recorded on AWS: test_query_context_object_values, test_result_selector, test_dynamodb_put_update_get_item).
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from trueup.local.stepfunctions.errors import Missing, OutOfBounds
+from trueup.local.stepfunctions.hash_order import hash_order
 from trueup.local.stepfunctions.intrinsics import is_call, parse_call
 from trueup.local.stepfunctions.paths import Path, parse_path
 from trueup.local.stepfunctions.scope import Scope
@@ -61,14 +64,15 @@ def _array(source: list[Json], location: str) -> Render:
 def _object(source: dict[str, Json], location: str) -> Render:
     if not has_expressions(source):
         return _constant(source)
-    members: list[tuple[str, Render]] = []
+    static, evaluated = {}, {}
     for key, value in source.items():
         if key.endswith(".$"):
             if key[:-2] in source:
                 raise TemplateError(f"'{key[:-2]}' is given beside '{key}'", location)
-            members.append((key[:-2], _expression(key, value, location)))
+            evaluated[key[:-2]] = _expression(key, value, location)
         else:
-            members.append((key, _compile(value, f"{location}/{key}")))
+            static[key] = _compile(value, f"{location}/{key}")
+    members = [*static.items(), *((key, evaluated[key]) for key in hash_order(evaluated))]
     return lambda scope: {key: member(scope) for key, member in members}
 
 

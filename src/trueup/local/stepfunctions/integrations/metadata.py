@@ -55,7 +55,7 @@ def metadata(service: str, answer: Answer) -> dict[str, Json]:
     return {
         "SdkHttpMetadata": {
             "AllHttpHeaders": {name: [value] for name, value in headers.items()},
-            "HttpHeaders": headers,
+            "HttpHeaders": dict(sorted(headers.items(), key=lambda header: header[0].lower())),
             "HttpStatusCode": answer.status,
         },
         "SdkResponseMetadata": {"RequestId": answer.request_id},

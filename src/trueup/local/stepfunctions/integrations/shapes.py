@@ -16,6 +16,7 @@ import botocore.session
 from botocore.loaders import UnknownServiceError
 from botocore.model import OperationNotFoundError
 
+from trueup.local.stepfunctions.hash_order import hash_order
 from trueup.local.stepfunctions.values import Json, to_text
 
 Shape = Any
@@ -210,7 +211,7 @@ def to_state(shape: Shape, value: Any, *, sdk: bool) -> Json:
                 if name in shape.members and item is not None
             }
         case "map":
-            return {key: to_state(shape.value, item, sdk=sdk) for key, item in value.items()}
+            return {key: to_state(shape.value, value[key], sdk=sdk) for key in hash_order(value)}
         case "list":
             return [to_state(shape.member, item, sdk=sdk) for item in value]
         case "timestamp":

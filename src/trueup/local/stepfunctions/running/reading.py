@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 
 from trueup.local.stepfunctions.errors import StateError
+from trueup.local.stepfunctions.hash_order import hash_order
 from trueup.local.stepfunctions.integrations.port import ServiceFailure
 from trueup.local.stepfunctions.integrations.shapes import read_bytes
 from trueup.local.stepfunctions.model import Reader
@@ -146,8 +147,8 @@ def _iterable(value: Json, pointer: str | None) -> list[Item]:
 
 
 def _csv(reader: Reader, text: str) -> list[Json]:
-    """Rows as objects: short ones are filled with empty text, what is too much is left out
-    (recorded on AWS: test_map_item_reader_csv_first_row_extra_fields).
+    """Rows as objects: short ones are filled with empty text, what is too much is left out, and the columns
+    are not in the file's order (recorded on AWS: test_map_item_reader_csv_first_row_extra_fields).
     """
     rows = [row for row in csv.reader(io.StringIO(text), delimiter=reader.csv_delimiter) if row]
     headers = reader.csv_headers
@@ -158,5 +159,5 @@ def _csv(reader: Reader, text: str) -> list[Json]:
     if len(set(headers)) < len(headers):
         # Of two columns of one name one would be lost. Whether AWS words its refusal like this is not known.
         raise unreadable("CSV headers cannot contain duplicates.")
-    order = sorted(range(len(headers)), key=lambda column: headers[column])
-    return [{headers[column]: row[column] if column < len(row) else "" for column in order} for row in rows]
+    order = [(name, headers.index(name)) for name in hash_order(headers)]
+    return [{name: row[column] if column < len(row) else "" for name, column in order} for row in rows]
