@@ -107,6 +107,18 @@ def test_an_iteration_that_fails_fails_the_map() -> None:
     assert (entered[0], entered[0]) == (failed[1], all_failed[1])
 
 
+def test_what_is_around_a_state_that_could_not_be_run_has_no_event_of_failing() -> None:
+    # Measured on AWS for a Parallel: floci-io/floci#2868.
+    broken = ("A", passing(Parameters={"m.$": "$.nope"}))
+    parallel = machine(("P", {"Type": "Parallel", "Branches": [branch(broken)]}))
+    for around in (parallel, inline(broken)):
+        ran = execute(around, [1])
+        assert ["PassStateEntered", "ExecutionFailed"] == ran.types[-2:]
+        assert "States.Runtime" == ran.error
+        entered, failed = pointers(ran.events, "PassStateEntered", "ExecutionFailed")
+        assert entered[0] == failed[1]
+
+
 def test_iterations_still_running_are_cut_off() -> None:
     choice = {
         "Type": "Choice",

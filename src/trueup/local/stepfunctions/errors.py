@@ -37,10 +37,20 @@ class StateError(Exception):
 
     `alias` is a second name that matches: a missed heartbeat is written as States.Timeout, and both names
     of it are documented (aws-facts section 1.5).
+    `unrunnable` is an error of the runtime: the states around the one that could not be run have no event of
+    failing with it (measured on AWS: floci-io/floci#2868).
     """
 
-    def __init__(self, error: str | None, cause: str | None = None, *, alias: str | None = None) -> None:
+    def __init__(
+        self,
+        error: str | None,
+        cause: str | None = None,
+        *,
+        alias: str | None = None,
+        unrunnable: bool = False,
+    ) -> None:
         super().__init__(error, cause)
+        self.unrunnable = unrunnable
         self.error = None if error is None else error[:MAX_ERROR]
         self.cause = None if cause is None else cause[:MAX_CAUSE]
         self.alias = alias

@@ -88,7 +88,7 @@ async def _work(
             run.prepare(make_inputs(visit, run.state, given, found))
     except EvaluationError as error:  # the Map Run has started, so it is what fails
         run.fail()
-        raise visit.failed(error) from error
+        raise visit.failed(error, begun=True) from error
     except StateError:
         run.fail()
         raise

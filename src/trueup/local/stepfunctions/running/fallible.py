@@ -16,7 +16,8 @@ async def run_fallible(
     """Attempt, try again, catch: in this order. Raises StateError when neither helps.
 
     `failed_event` is written once no retry is left, before a catcher takes over
-    (recorded on AWS: test_map_state_retry_multiple_retriers, test_map_state_catch).
+    (recorded on AWS: test_map_state_retry_multiple_retriers, test_map_state_catch), but not where a state
+    within could not be run at all (measured on AWS: floci-io/floci#2868).
     """
     state = visit.state
     assert isinstance(state, Fallible)
@@ -30,7 +31,7 @@ async def run_fallible(
             # (recorded on AWS: test_map_state_tolerated_failure_count_path).
             error, event = visit.failed(problem), None
         except StateError as failure:
-            error, event = failure, failed_event
+            error, event = failure, None if failure.unrunnable else failed_event
         delay = retries.next_delay(error)
         inspection = execution.inspection
         if inspection is not None and delay is not None:

@@ -76,8 +76,9 @@ class _Iterations:
             self._strands[index] = strand
             try:
                 await self._iterate(strand, item.whole)
-            except StateError:
-                self._note("Failed", strand.previous, details)
+            except StateError as error:
+                if not error.unrunnable:
+                    self._note("Failed", strand.previous, details)
                 raise
             except asyncio.CancelledError:
                 self._note("Aborted", strand.previous, details)
@@ -100,7 +101,7 @@ class _Iterations:
             scope.context = lambda: context
             return self._visit.document_of(self._state.parameters.render(scope))
         except EvaluationError as error:
-            raise self._visit.failed(error) from error
+            raise self._visit.failed(error, begun=True) from error
 
     def _note(self, what: str, previous: int, details: Mapping[str, Json]) -> int:
         return self._visit.strand.history.add(

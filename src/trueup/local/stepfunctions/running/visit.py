@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from trueup.local.stepfunctions.errors import DATA_LIMIT, EvaluationError, StateError
+from trueup.local.stepfunctions.errors import DATA_LIMIT, RUNTIME, EvaluationError, StateError
 from trueup.local.stepfunctions.history import WHOLE_DATA, History, data
 from trueup.local.stepfunctions.model import WHOLE, State, Working
 from trueup.local.stepfunctions.paths import Path, place
@@ -156,14 +156,16 @@ class Visit:
             # The next event does not point here (measured on AWS: floci-io/floci#3167).
             self.note(f"{self.state.type}StateAborted", moves=False)
 
-    def failed(self, error: EvaluationError) -> StateError:
+    def failed(self, error: EvaluationError, *, begun: bool = False) -> StateError:
         """The failure that an evaluation's problem makes, in AWS's words (recorded: test_invalid_jsonpath).
 
-        The event named is that of entering the state.
+        The event named is that of entering the state. `begun` says that an event of this failure follows.
         """
         where = f"'{self.state.name}' (entered at the event id #{self.entered})"
         return StateError(
-            error.error, f"An error occurred while executing the state {where}. {error.message}"
+            error.error,
+            f"An error occurred while executing the state {where}. {error.message}",
+            unrunnable=error.error == RUNTIME and not begun,
         )
 
     def context(self) -> Json:
