@@ -296,6 +296,21 @@ def test_what_is_no_arn_is_refused_as_such() -> None:
     play(scene)
 
 
+def test_executions_are_listed_by_when_they_ended_or_since_when_they_run() -> None:
+    # [botocore] ListExecutions
+    async def scene(world: World) -> None:
+        arn = world.create(machine(("W", {"Type": "Wait", "SecondsPath": "$"})))
+        for name, seconds in (("slow", 10), ("quick", 1), ("runs", 99)):
+            world.start(arn, seconds, name)
+        await asyncio.sleep(0.5)
+        world.start(arn, 99, "later")
+        await asyncio.sleep(20)
+        listed = world.api("ListExecutions", stateMachineArn=arn)["executions"]
+        assert ["slow", "quick", "later", "runs"] == [each["name"] for each in listed]
+
+    play(scene)
+
+
 def test_an_execution_tells_the_definition_that_it_runs_not_the_machine_s_newest() -> None:
     async def scene(world: World) -> None:
         arn = world.create(SLOW)

@@ -105,6 +105,14 @@ def test_what_does_not_exist_is_named(error: str, message: str, operation: str, 
     assert (error, message) == refusal(operation, body)
 
 
+@pytest.mark.parametrize(
+    "operation", ["DescribeStateMachine", "DeleteStateMachine", "StartExecution", "ListExecutions"]
+)
+def test_the_arn_of_a_distributed_map_is_no_machine_s(operation: str) -> None:
+    # [botocore] "If you provide a qualified state machine ARN that refers to a Distributed Map state, …"
+    assert "ValidationException" == refusal(operation, {"stateMachineArn": f"{MACHINE}/label"})[0]
+
+
 def test_a_value_of_another_type_cannot_be_read() -> None:
     assert "SerializationException" == refusal("ListStateMachines", {"maxResults": "ten"})[0]
 

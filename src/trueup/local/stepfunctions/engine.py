@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trueup.local.stepfunctions import running
 from trueup.local.stepfunctions.activities import Activities
@@ -82,7 +82,9 @@ class Engine:
 
     # What the API asks for.
 
-    def start_execution(self, machine_arn: str, name: str | None, given: str | None) -> Execution:
+    def start_execution(
+        self, machine_arn: str, name: str | None, given: str | None, trace: str | None = None
+    ) -> Execution:
         """Start an execution of a machine, a version or an alias, or of a mock case of it (`<arn>#<case>`).
 
         Asked again with the same name and input while it runs, it gives the same execution; otherwise a name
@@ -90,7 +92,7 @@ class Engine:
         Raises ApiError.
         """
         arn, _, case = machine_arn.partition("#")
-        target = self.versions.resolve(arn)
+        target = replace(self.versions.resolve(arn), trace_header=trace)
         self.machines.find_alive(target.machine.arn)
         mocks = self._mocks(target, case) if case else None
         text = "{}" if given is None else given
@@ -225,6 +227,7 @@ class Engine:
             version_arn=target.version_arn,
             alias_arn=target.alias_arn,
             express=machine.express,
+            trace_header=target.trace_header,
         )
         return Execution(self._services, arn, revision.machine, document, origin, mocks, name)
 

@@ -23,7 +23,11 @@ _PARTS = 7
 
 
 def check_arn(arn: str, field: str, *more: str) -> str:
-    """An ARN of the kind that a field takes, or of some `more` kinds. Raises ApiError (InvalidArn)."""
+    """An ARN of the kind that a field takes, or of some `more` kinds.
+
+    Raises ApiError: InvalidArn, and ValidationException for the ARN of a Distributed Map where a machine's is
+    asked for [botocore].
+    """
     if not arn.startswith("arn:"):
         raise ApiError("InvalidArn", f"Invalid Arn: 'Invalid ARN prefix: {arn}'")
     parts = arn.split(":")
@@ -31,6 +35,8 @@ def check_arn(arn: str, field: str, *more: str) -> str:
         raise ApiError("InvalidArn", f"Invalid Arn: '{arn}'")
     if field in _KINDS and parts[5] not in (*_KINDS[field], *more):
         raise ApiError("InvalidArn", f"Invalid Arn: 'Resource type not valid in this context: {parts[5]}'")
+    if field == "stateMachineArn" and "/" in parts[6]:
+        raise ApiError("ValidationException", f"'{arn}' names a Distributed Map: give its machine's own ARN")
     return arn
 
 

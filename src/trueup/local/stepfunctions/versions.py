@@ -52,6 +52,8 @@ class Target:
     revision: Revision
     version_arn: str | None = None
     alias_arn: str | None = None
+    trace_header: str | None = None
+    """What whoever starts it passes to it."""
 
 
 class Versions:

@@ -8,7 +8,7 @@ from trueup.local.stepfunctions.api.requests import Body, answer_page, page, req
 from trueup.local.stepfunctions.engine import Engine
 from trueup.local.stepfunctions.errors import TIMEOUT, ApiError
 from trueup.local.stepfunctions.redriving import redrive_status
-from trueup.local.stepfunctions.running.execution import PENDING_REDRIVE, TIMED_OUT, Execution
+from trueup.local.stepfunctions.running.execution import PENDING_REDRIVE, RUNNING, TIMED_OUT, Execution
 from trueup.local.stepfunctions.values import MAX_DATA, Document, Json, from_text, too_large
 
 _INCLUDED = {"included": True}
@@ -16,8 +16,12 @@ _INCLUDED = {"included": True}
 
 def start(engine: Engine, body: Body) -> Json:
     """StartExecution."""
-    execution = engine.start_execution(required(body, "stateMachineArn"), body.get("name"), body.get("input"))
+    execution = _start(engine, required(body, "stateMachineArn"), body)
     return {"executionArn": execution.arn, "startDate": execution.started_at}
+
+
+def _start(engine: Engine, arn: str, body: Body) -> Execution:
+    return engine.start_execution(arn, body.get("name"), body.get("input"), body.get("traceHeader"))
 
 
 async def start_sync(engine: Engine, body: Body) -> Json:
@@ -25,10 +29,11 @@ async def start_sync(engine: Engine, body: Body) -> Json:
     arn = required(body, "stateMachineArn")
     if not engine.versions.resolve(arn.partition("#")[0]).machine.express:
         raise not_of_this_type()
-    execution = engine.start_execution(arn, body.get("name"), body.get("input"))
+    execution = _start(engine, arn, body)
     await execution.ended()
     answer = {
         **{name: value for name, value in _summary(execution).items() if name != "redriveCount"},
+        **_trace(execution),
         "billingDetails": _bill(execution),
     }
     if execution.status == TIMED_OUT:
@@ -69,7 +74,7 @@ def describe(engine: Engine, body: Body) -> Json:
     """DescribeExecution, the one call that takes Express children of Map Runs too [botocore]."""
     execution = engine.find_execution(required(body, "executionArn", "express"))
     status, reason = redrive_status(execution)
-    answer: dict[str, Json] = {**_summary(execution), "redriveStatus": status}
+    answer: dict[str, Json] = {**_summary(execution), **_trace(execution), "redriveStatus": status}
     if body.get("includedData") != "METADATA_ONLY":
         answer |= _data(execution)
     return answer if reason is None else {**answer, "redriveStatusReason": reason}
@@ -81,6 +86,11 @@ def _data(execution: Execution) -> dict[str, Json]:
         data |= {"output": execution.output.text, "outputDetails": _INCLUDED}
     told = {"error": execution.error, "cause": execution.cause}
     return data | {name: value for name, value in told.items() if value is not None}
+
+
+def _trace(execution: Execution) -> dict[str, Json]:
+    header = execution.origin.trace_header
+    return {} if header is None else {"traceHeader": header}
 
 
 def _summary(execution: Execution) -> dict[str, Json]:
@@ -104,15 +114,23 @@ def _summary(execution: Execution) -> dict[str, Json]:
 
 
 def list_all(engine: Engine, body: Body) -> Json:
-    """ListExecutions: of a machine or of a Map Run, newest first."""
+    """ListExecutions: of a machine or of a Map Run, the latest first."""
     if (body.get("stateMachineArn") is None) is (body.get("mapRunArn") is None):
         raise ApiError("ValidationException", "Either stateMachineArn or mapRunArn has to be given")
     if body.get("statusFilter") == PENDING_REDRIVE and body.get("mapRunArn") is None:
         raise ApiError("ValidationException", f"The status filter {PENDING_REDRIVE} needs a mapRunArn")
     found = _of_map_run(engine, body) if body.get("mapRunArn") else _of_machine(engine, body)
     chosen = [listed for listed in found if _wanted(body, listed[0])]
+    chosen.sort(key=lambda listed: _moment(listed[0]), reverse=True)
     executions, token = page(body, chosen)
     return answer_page("executions", [{**_summary(each), **more} for each, more in executions], token)
+
+
+def _moment(execution: Execution) -> float:
+    """What executions are listed by: since when they run, or when they ended [botocore]."""
+    if execution.status != RUNNING and execution.stopped_at is not None:
+        return execution.stopped_at
+    return execution.redriven_at or execution.started_at
 
 
 def _wanted(body: Body, execution: Execution) -> bool:
@@ -133,8 +151,6 @@ def _of_machine(engine: Engine, body: Body) -> list[_Listed]:
 
 def _of_map_run(engine: Engine, body: Body) -> list[_Listed]:
     run = engine.find_map_run(required(body, "mapRunArn"))
-    if run.express:
-        raise not_of_this_type()
     pairs = zip(run.children, run.inputs, strict=True)
     return [(child, {"itemCount": given.items}) for child, given in pairs if child is not None][::-1]
 

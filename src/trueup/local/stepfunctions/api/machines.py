@@ -10,19 +10,21 @@ from trueup.local.stepfunctions.log_groups import check_logging
 from trueup.local.stepfunctions.machines import StateMachine
 from trueup.local.stepfunctions.names import check_name
 from trueup.local.stepfunctions.parsing import parse_definition
+from trueup.local.stepfunctions.references import variable_references
 from trueup.local.stepfunctions.values import Json, to_text
 from trueup.local.stepfunctions.versions import split
 
 _LOGGING = {"level": "OFF", "includeExecutionData": False}
 _TRACING = {"enabled": False}
-_ENCRYPTION = {"type": "AWS_OWNED_KEY"}
+OWN_KEY = {"type": "AWS_OWNED_KEY"}
+"""How everything is encrypted that is described."""
 _DIAGNOSTICS = 100
 """How many problems are told at once, unless fewer are asked for [botocore]."""
 
 
 def create(engine: Engine, body: Body) -> Json:
     """CreateStateMachine: asked again with the same definition, it answers the same."""
-    _only_own_keys(body)
+    check_keys(body)
     _check_publishing(body)
     made = engine.machines.create(
         check_name(required(body, "name")),
@@ -44,8 +46,9 @@ def _type(machine: StateMachine) -> str:
     return "EXPRESS" if machine.express else "STANDARD"
 
 
-def _only_own_keys(body: Body) -> None:
-    kind = (body.get("encryptionConfiguration") or _ENCRYPTION)["type"]
+def check_keys(body: Body) -> None:
+    """Raises ApiError where anything but AWS's own key is asked for."""
+    kind = (body.get("encryptionConfiguration") or OWN_KEY)["type"]
     if kind != "AWS_OWNED_KEY":
         raise ApiError(
             "InvalidEncryptionConfiguration", f"Type {kind} is not implemented; supported is AWS_OWNED_KEY"
@@ -86,7 +89,7 @@ def update(engine: Engine, body: Body) -> Json:
             "Either the definition, the role ARN, the LoggingConfiguration, or the TracingConfiguration "
             "must be specified",
         )
-    _only_own_keys(body)
+    check_keys(body)
     _check_publishing(body)
     arn = required(body, "stateMachineArn")
     if body.get("roleArn") is not None:
@@ -119,9 +122,13 @@ def describe(engine: Engine, body: Body) -> Json:
         "creationDate": version.created_at if version else found.created_at,
         "loggingConfiguration": revision.logging or _LOGGING,
         "tracingConfiguration": revision.tracing or _TRACING,
-        "encryptionConfiguration": _ENCRYPTION,
+        "encryptionConfiguration": OWN_KEY,
     }
-    told = {"revisionId": revision.id, "description": version.description if version else None}
+    told = {
+        "revisionId": revision.id,
+        "description": version.description if version else None,
+        "variableReferences": None if hidden else variable_references(revision.machine.source) or None,
+    }
     return answer | {name: value for name, value in told.items() if value is not None}
 
 
@@ -139,12 +146,13 @@ def describe_for_execution(engine: Engine, body: Body) -> Json:
         "updateDate": revision.made_at,
         "loggingConfiguration": revision.logging or _LOGGING,
         "tracingConfiguration": revision.tracing or _TRACING,
-        "encryptionConfiguration": _ENCRYPTION,
+        "encryptionConfiguration": OWN_KEY,
     }
     told = {
         "mapRunArn": run.arn if run else None,
         "label": run.label if run else None,
         "revisionId": revision.id,
+        "variableReferences": None if hidden else variable_references(execution.workflow.source) or None,
     }
     return answer | {name: value for name, value in told.items() if value is not None}
 

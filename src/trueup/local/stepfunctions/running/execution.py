@@ -74,6 +74,8 @@ class Origin:
     alias_arn: str | None = None
     """By which version and alias it was started, when it was."""
     express: bool = False
+    trace_header: str | None = None
+    """What whoever started it passed to it."""
 
     @property
     def role_arn(self) -> str:
