@@ -6,6 +6,7 @@ tells what was in flight from what is real; `judging` says what it comes to.
 """
 
 from trueup.compare.canonical import Missing, reader
+from trueup.compare.columns import ReadAll, column_reader
 from trueup.compare.confirming import confirm
 from trueup.compare.findings import Counts, Difference, Finding, Kind, State, Verdict, fingerprint, json_lines
 from trueup.compare.folding import Fold, FoldHook, row_document
@@ -29,6 +30,7 @@ __all__ = [
     "Kind",
     "Layout",
     "Missing",
+    "ReadAll",
     "Repairable",
     "Scan",
     "Source",
@@ -38,6 +40,7 @@ __all__ = [
     "Summary",
     "Verdict",
     "as_compared",
+    "column_reader",
     "compare",
     "confirm",
     "examine",

@@ -9,15 +9,28 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ABSENT", "NULL", "UNREADABLE", "escape", "field_text", "is_unreadable", "unescape", "unreadable"]
+__all__ = [
+    "ABSENT",
+    "NULL",
+    "SPECIAL",
+    "UNREADABLE",
+    "escape",
+    "field_text",
+    "is_unreadable",
+    "unescape",
+    "unreadable",
+]
 
 NULL = rb"\N"
 ABSENT = rb"\A"
 UNREADABLE = rb"\?"
 """Before the text of a value that is not of the declared type."""
 
-_SPECIAL = re.compile(rb"[\x08-\x0d\\]")
 _LETTERS = {8: b"b", 9: b"t", 10: b"n", 11: b"v", 12: b"f", 13: b"r", 92: b"\\"}
+SPECIAL = bytes(_LETTERS)
+"""The bytes that are escaped in a value."""
+
+_SPECIAL = re.compile(b"[" + re.escape(SPECIAL) + b"]")
 _ESCAPED = re.compile(rb"\\([btnvfr\\])")
 _BYTES = {letter: bytes([code]) for code, letter in _LETTERS.items()}
 _SHOWN = 200
