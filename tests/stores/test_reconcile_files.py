@@ -73,10 +73,12 @@ def test_an_order_that_is_declared_and_not_there_is_a_finding(moto_clients: dict
     assert Verdict.CLEAN is look(job(), jsonl(s3, unordered), jsonl(s3, GOOD))[0].judgement.verdict
 
 
-def export(client: Any, change: dict[str, Any]) -> DynamoExport:
+ITEM: dict[str, Any] = {"Item": {"id": {"N": "1"}, "status": {"S": "a"}, "amount": {"N": "1"}}}
+
+
+def export(client: Any, change: dict[str, Any], *lines: Any) -> DynamoExport:
     prefix = f"{unique()}/AWSDynamoDB/01"
-    item = {"Item": {"id": {"N": "1"}, "status": {"S": "a"}, "amount": {"N": "1"}}}
-    data = gzip.compress(json.dumps(item).encode() + b"\n")
+    data = gzip.compress(b"".join(json.dumps(line).encode() + b"\n" for line in lines or (ITEM,)))
     summary = {
         "exportTime": "2026-07-06T01:00:00.000Z",
         "itemCount": 1,
@@ -106,6 +108,20 @@ def test_an_export_that_is_not_whole_is_an_error(
 ) -> None:
     with pytest.raises(SourceError, match=what):
         list(export(moto_clients["s3"], change).scan(Span()).blocks)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [{"item": {}}, {"Item": 5}, {"Item": {"id": 1}}, {"Item": {"id": {"N": "x"}}}, {"Item": {"id": {}}}],
+)
+def test_a_line_of_an_export_that_is_no_item_is_a_finding_that_names_it(
+    moto_clients: dict[str, Any], line: Any
+) -> None:
+    side = export(moto_clients["s3"], {"itemCount": 3}, ITEM, line, ITEM)
+    good, bad, same = b"".join(side.scan(Span()).blocks).splitlines()
+    assert b"1\ta\t1" == good == same
+    assert rb"\?" == bad[:2]
+    assert b"a.json.gz:2: no item in DynamoDB JSON" in bad
 
 
 def test_an_export_is_of_its_own_time(moto_clients: dict[str, Any]) -> None:

@@ -1,4 +1,7 @@
-"""Rows of sources that hand out documents (JSON, CSV, items): canonical lines, spans, fetching by reading."""
+"""Rows of sources that hand out documents (JSON, CSV, items): canonical lines, spans, fetching by reading.
+
+Rows go through in batches, of which each column is made canonical at once.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +9,119 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import compress, repeat
 from operator import itemgetter
-from typing import Any
+from typing import Any, Protocol
 
-from trueup.compare import Key, Layout, Missing, Span, in_blocks, reader
+from trueup.compare import Key, Layout, Missing, ReadAll, Span, column_reader
 from trueup.compare.layout import Order
 from trueup.compare.lines import ABSENT, NULL, escape, unreadable
 from trueup.model.reconcile import Side
 
 __all__ = [
-    "UNWANTED",
+    "Batch",
     "Document",
+    "Documents",
+    "Make",
     "Normalise",
-    "Placed",
+    "Rows",
+    "Table",
+    "Unread",
     "Wanted",
+    "batch_maker",
     "blocks_of",
     "fetched",
+    "in_batches",
     "line_maker",
+    "unread",
 ]
 
 Document = Mapping[str, Any]
 
-Placed = tuple[str, int, bytes]
-"""The name of an object, the number of a row in it, and the row's canonical line."""
-
-
 Normalise = Callable[[Document], Document]
 """A document as the source has it, to one that has what the columns name."""
 
+_ROWS = 500
 
-UNWANTED = b"\n"
-"""Stands for the line of a document that was not asked for: no line holds a newline."""
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The canonical lines of some rows of the object `name`, each with a newline, and their numbers in it.
+
+    `read`: how many rows were read for it, with those that were not wanted. `keyed`: no key lacks a part.
+    """
+
+    name: str
+    numbers: Sequence[int]
+    block: bytes
+    read: int
+    keyed: bool
+
+    @property
+    def lines(self) -> list[bytes]:
+        """The lines without their newlines."""
+        return self.block.split(b"\n")[:-1]
+
+
+class Unread(str):
+    """What stands in for a document that cannot be read: why."""
+
+    __slots__ = ()
+
+
+class Rows(Protocol):
+    """Some rows, seen by columns or as documents."""
+
+    def column(self, name: str) -> Sequence[Any]:
+        """The values of that name, `Missing` where a row has none."""
+
+    def documents(self) -> Iterable[Document]:
+        """The rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """Rows that are documents."""
+
+    rows: Sequence[Document]
+
+    def column(self, name: str) -> Sequence[Any]:
+        """The values of that name."""
+        try:
+            return list(map(itemgetter(name), self.rows))
+        except KeyError:
+            return [row.get(name, Missing) for row in self.rows]
+
+    def documents(self) -> Iterable[Document]:
+        """The rows."""
+        return self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows that are columns, all of the same length, of which there is at least one."""
+
+    columns: Mapping[str, Sequence[Any]]
+
+    def column(self, name: str) -> Sequence[Any]:
+        """The values of that name."""
+        if name in self.columns:
+            return self.columns[name]
+        return [Missing] * len(next(iter(self.columns.values())))
+
+    def documents(self) -> Iterable[Document]:
+        """The rows."""
+        names = list(self.columns)
+        return (dict(zip(names, row, strict=True)) for row in zip(*self.columns.values(), strict=True))
+
+
+Make = Callable[[str, Sequence[int], Rows], Iterator[Batch]]
+"""Makes rows of an object, with their numbers, batches of lines."""
+
+
+def unread(name: str, number: int, what: str) -> Batch:
+    """The batch of a row that cannot be read, which says why."""
+    return Batch(name, (number,), unreadable(what) + b"\n", 1, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,94 +161,150 @@ class Wanted:
         return cls(len(keys[0]) if keys else 0, lambda head: head in heads or b"\\" in head)
 
 
-def line_maker(
+def batch_maker(
     layout: Layout,
     side: Side,
     absent: str = "kept",
     normalise: Normalise | None = None,
     wanted: Wanted | None = None,
-) -> Callable[[Document], bytes]:
-    """A function from a document to its canonical line, or UNWANTED; `absent` is `kept` or `null`.
+) -> Make:
+    """A function from rows to their lines, without those that are not wanted; `absent` is `kept` or `null`.
 
     A document that `normalise` fails on becomes a line that cannot be read.
     """
     mark = NULL if absent == "null" else ABSENT
-    parts = [(column.name_in(side), reader(column, side, mark)) for column in layout.columns]
-    line = _whole(parts) if wanted is None or not wanted.width else _sparing(parts, wanted)
-    if normalise is None:
-        return line
-    make: Normalise = normalise
+    parts = [(column.name_in(side), column_reader(column, side, mark)) for column in layout.columns]
 
-    def normalised(document: Document) -> bytes:
+    def make(name: str, numbers: Sequence[int], rows: Rows) -> Iterator[Batch]:
+        if wanted is None or not wanted.width:
+            yield _whole(parts, len(layout.key), name, numbers, rows)
+        else:
+            yield _sparing(parts, wanted, name, numbers, rows)
+
+    return make if normalise is None else _normalised(normalise, make)
+
+
+def line_maker(
+    layout: Layout, side: Side, absent: str = "kept", normalise: Normalise | None = None
+) -> Callable[[Document], bytes]:
+    """A function from one document to its canonical line; see `batch_maker`."""
+    make = batch_maker(layout, side, absent, normalise)
+    return lambda document: next(make("", (1,), Documents([document]))).block[:-1]
+
+
+def _normalised(normalise: Normalise, make: Make) -> Make:
+    def normal(document: Document) -> Document | Unread:
         try:
-            return line(make(document))
+            return normalise(document)
         except Exception as error:  # whatever the job's code raises, this row alone cannot be compared
-            return unreadable(f"normalise failed with {type(error).__name__}: {error}")
+            return Unread(f"normalise failed with {type(error).__name__}: {error}")
 
-    return normalised
+    def made(name: str, numbers: Sequence[int], rows: Rows) -> Iterator[Batch]:
+        return in_batches(name, zip(numbers, map(normal, rows.documents()), strict=True), make)
 
-
-Parts = Sequence[tuple[str, Callable[[Any], bytes]]]
-"""The fields of a line: the name of each in a document, and what makes its value a field."""
-
-
-def _whole(parts: Parts) -> Callable[[Document], bytes]:
-    def line(document: Document) -> bytes:
-        get = document.get
-        return b"\t".join([read(get(name, Missing)) for name, read in parts])
-
-    return line
+    return made
 
 
-def _sparing(parts: Parts, wanted: Wanted) -> Callable[[Document], bytes]:
-    """The same, but for a row that is not wanted only the fields by which that is told are read."""
-    first, others, test = parts[: wanted.width], parts[wanted.width :], wanted.test
+def in_batches(name: str, rows: Iterable[tuple[int, Document | Unread]], make: Make) -> Iterator[Batch]:
+    """Single documents of an object, each with its number, made batches of lines."""
+    numbers: list[int] = []
+    documents: list[Document] = []
+    for number, document in rows:
+        if not isinstance(document, Unread):
+            numbers.append(number)
+            documents.append(document)
+            if len(documents) < _ROWS:
+                continue
+        if documents:
+            yield from make(name, numbers, Documents(documents))
+            numbers, documents = [], []
+        if isinstance(document, Unread):
+            yield unread(name, number, document)
+    if documents:
+        yield from make(name, numbers, Documents(documents))
 
-    def line(document: Document) -> bytes:
-        get = document.get
-        head = b"\t".join([read(get(name, Missing)) for name, read in first])
-        if not test(head):
-            return UNWANTED
-        return b"\t".join([head, *(read(get(name, Missing)) for name, read in others)])
 
-    return line
+Parts = Sequence[tuple[str, ReadAll]]
+"""The fields of a line: the name of each in a document, and what makes its values fields."""
 
 
-def blocks_of(lines: Iterable[Placed], layout: Layout, span: Span, ordered: bool) -> Iterator[bytes]:
+def _whole(parts: Parts, keys: int, name: str, numbers: Sequence[int], rows: Rows) -> Batch:
+    fields = [read(rows.column(attribute)) for attribute, read in parts]
+    keyed = not any(
+        "\\" in "".join(key) for key in fields[:keys]
+    )  # no mark, so all are values of their types
+    return Batch(name, numbers, _block(fields), len(numbers), keyed)
+
+
+def _block(fields: Sequence[Sequence[str]]) -> bytes:
+    return "\n".join([*_joined(fields), ""]).encode()
+
+
+def _joined(fields: Sequence[Sequence[str]]) -> Iterable[str]:
+    return map("\t".join, zip(*fields, strict=True)) if len(fields) > 1 else fields[0]
+
+
+def _sparing(parts: Parts, wanted: Wanted, name: str, numbers: Sequence[int], rows: Rows) -> Batch:
+    """The same, but of rows that are not wanted only the fields by which that is told are read."""
+    first, others = parts[: wanted.width], parts[wanted.width :]
+    fields = [read(rows.column(attribute)) for attribute, read in first]
+    keep = [wanted.test(head.encode()) for head in _joined(fields)]
+    if not any(keep):
+        return Batch(name, (), b"", len(numbers), True)
+    kept = [list(compress(column, keep)) for column in fields]
+    kept += [read(list(compress(rows.column(attribute), keep))) for attribute, read in others]
+    return Batch(name, list(compress(numbers, keep)), _block(kept), len(numbers), False)
+
+
+def blocks_of(batches: Iterable[Batch], layout: Layout, span: Span, ordered: bool) -> Iterator[bytes]:
     """The lines of a span as blocks; where a line was found stands in for a key that it lacks."""
-    return in_blocks(_chosen(lines, layout, span, ordered))
+    chosen = _Chosen(layout, span, ordered)
+    for batch in batches:
+        block = batch.block if batch.keyed and span == Span() else chosen.block(batch)
+        if block:
+            yield block
 
 
-def _chosen(lines: Iterable[Placed], layout: Layout, span: Span, ordered: bool) -> Iterator[bytes]:
-    within, order_of = layout.within(span), layout.order_of
-    everything = span == Span()
-    passed = span.after is None
-    for name, number, line in lines:
-        if everything and b"\\" not in line:  # no mark: all parts of the key are values of their types
-            yield line
-            continue
+class _Chosen:
+    """What of batches is in a span."""
+
+    def __init__(self, layout: Layout, span: Span, ordered: bool) -> None:
+        self._layout = layout
+        self._first = span.low is None
+        self._within = layout.within(span)
+        self._ordered = ordered
+        self._passed = span.after is None
+
+    def block(self, batch: Batch) -> bytes:
+        """The lines of a batch that are in the span."""
+        lines = map(self._of, repeat(batch.name), batch.numbers, batch.lines)
+        return b"".join([line + b"\n" for line in lines if line is not None])
+
+    def _of(self, name: str, number: int, line: bytes) -> bytes | None:
         try:
-            order = order_of(line)
+            order = self._layout.order_of(line)
         except ValueError:
             # Rows without a key are of the first span; sorted they come first, else where they are.
-            if span.low is None and passed:
-                yield unreadable(f"{name}:{number}: {layout.why_unkeyed(line)}")
-            continue
-        if everything or within(order):
-            passed = passed or ordered
-            yield line
+            if self._first and self._passed:
+                return unreadable(f"{name}:{number}: {self._layout.why_unkeyed(line)}")
+            return None
+        if not self._within(order):
+            return None
+        self._passed = self._passed or self._ordered
+        return line
 
 
-def fetched(lines: Iterable[Placed], layout: Layout, keys: Sequence[Key]) -> dict[Key, list[bytes]]:
+def fetched(batches: Iterable[Batch], layout: Layout, keys: Sequence[Key]) -> dict[Key, list[bytes]]:
     """The lines whose keys, or the first columns of them, are asked for: all lines are read for it.
 
     Rows without a whole key are left out: they are findings of their own.
     """
     wanted, width = set(keys), len(keys[0]) if keys else 0
     found: dict[Key, list[tuple[Order, bytes]]] = defaultdict(list)
-    for _, _, line in lines:
-        key = layout.key_of(line)[:width]
-        if key in wanted:
-            with suppress(ValueError):
-                found[key].append((layout.order_of(line), line))
+    for batch in batches:
+        for line in batch.lines:
+            key = layout.key_of(line)[:width]
+            if key in wanted:
+                with suppress(ValueError):
+                    found[key].append((layout.order_of(line), line))
     return {key: [line for _, line in sorted(rows, key=itemgetter(0))] for key, rows in found.items()}

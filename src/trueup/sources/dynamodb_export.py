@@ -8,12 +8,25 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from trueup.compare import Key, Layout, Scan, Span
 from trueup.errors import SourceError
 from trueup.model.reconcile import Side
-from trueup.sources.documents import UNWANTED, Normalise, Placed, Wanted, blocks_of, fetched, line_maker
+from trueup.sources.documents import (
+    Batch,
+    Document,
+    Make,
+    Normalise,
+    Rows,
+    Unread,
+    Wanted,
+    batch_maker,
+    blocks_of,
+    fetched,
+    in_batches,
+)
 from trueup.sources.dynamodb_rows import plain_item
 from trueup.sources.manifests import Hashed, changed, check_instant, json_object
 from trueup.sources.objects import Bucket, read_json, whole
@@ -65,8 +78,8 @@ class DynamoExport:
             as_of,
             "Export the table again, or compare as of the export.",
         )
-        lines = self._lines(summary, Wanted.within(self._layout, span))
-        blocks = blocks_of(lines, self._layout, span, ordered=False)
+        batches = self._batches(summary, Wanted.within(self._layout, span))
+        blocks = blocks_of(batches, self._layout, span, ordered=False)
         return Scan(blocks, ordered=False, as_of=taken)
 
     def taken(self) -> datetime:
@@ -75,7 +88,7 @@ class DynamoExport:
 
     def fetch(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
         """The lines of these keys, as they were when the export was made; all files are read for it."""
-        return fetched(self._lines(self._summary(), Wanted.among(keys)), self._layout, keys)
+        return fetched(self._batches(self._summary(), Wanted.among(keys)), self._layout, keys)
 
     def _summary(self) -> dict[str, Any]:
         summary = self._json("manifest-summary.json")
@@ -90,8 +103,8 @@ class DynamoExport:
             )
         return summary
 
-    def _lines(self, summary: Mapping[str, Any], wanted: Wanted | None) -> Iterator[Placed]:
-        make = line_maker(self._layout, self._side, self._absent, self._normalise, wanted)
+    def _batches(self, summary: Mapping[str, Any], wanted: Wanted | None) -> Iterator[Batch]:
+        make = _of_items(batch_maker(self._layout, self._side, self._absent, self._normalise, wanted))
         folder = self._prefix.rpartition("AWSDynamoDB/")[0]
         rows = 0
         for entry in self._files():
@@ -103,13 +116,9 @@ class DynamoExport:
             before = rows
             with closing(Hashed(self._bucket.open(name))) as raw:
                 file: Any = gzip.GzipFile(fileobj=raw)
-                lines = read_json(
-                    name, io.BufferedReader(file, _CHUNK), lambda one: make(plain_item(one["Item"]))
-                )
-                for number, line in whole(lines, name):
-                    rows += 1
-                    if line != UNWANTED:
-                        yield name, number, line
+                for batch in whole(read_json(name, io.BufferedReader(file, _CHUNK), make), name):
+                    rows += batch.read
+                    yield batch
                 self._check_file(name, entry, rows - before, base64.b64encode(raw.whole()[0]).decode())
         if rows != summary["itemCount"]:
             raise self._truncated(self._prefix, f"{rows} items", f"{summary['itemCount']} items")
@@ -133,3 +142,20 @@ class DynamoExport:
         name = f"{self._prefix}/{name}"
         with closing(self._bucket.open(name)) as file:
             return json_object(name, self._side, file.read())
+
+
+def _of_items(make: Make) -> Make:
+    """The same for the lines of an export; a line that holds no item is unreadable."""
+
+    def made(name: str, numbers: Sequence[int], rows: Rows) -> Iterator[Batch]:
+        items = map(partial(_item, name), numbers, rows.documents())
+        return in_batches(name, zip(numbers, items, strict=True), make)
+
+    return made
+
+
+def _item(name: str, number: int, line: Document) -> Document | Unread:
+    try:
+        return plain_item(line["Item"])
+    except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError):
+        return Unread(f"{name}:{number}: no item in DynamoDB JSON")

@@ -19,7 +19,7 @@ from trueup.compare.canonical import divided
 from trueup.compare.lines import ABSENT, NULL, unescape
 from trueup.errors import SourceError, Transient
 from trueup.model.reconcile import Column, ColumnType, Side
-from trueup.sources.documents import Normalise, Placed, blocks_of, fetched, line_maker
+from trueup.sources.documents import Batch, Normalise, batch_maker, blocks_of, fetched, in_batches, line_maker
 
 __all__ = ["DynamoRows", "plain_item"]
 
@@ -54,6 +54,7 @@ class DynamoRows:
         self._absent = absent
         self._segments = segments
         self._begins = begins or {}
+        self._make = batch_maker(layout, side, absent, normalise)
         self._line = line_maker(layout, side, absent, normalise)
 
     @property
@@ -63,12 +64,12 @@ class DynamoRows:
 
     def scan(self, span: Span, as_of: datetime | None = None) -> Scan:
         """The items whose keys are in the span; the whole table is read for it, in no order."""
-        return Scan(blocks_of(self._lines(), self._layout, span, ordered=False), ordered=False)
+        return Scan(blocks_of(self._batches(), self._layout, span, ordered=False), ordered=False)
 
     def fetch(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
         """The lines of these keys, read consistently; of what begins with them, by reading all."""
         if any(len(key) < len(self._layout.key) for key in keys):
-            return fetched(self._lines(), self._layout, keys)
+            return fetched(self._batches(), self._layout, keys)
         found: dict[Key, list[bytes]] = defaultdict(list)
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             for item in self._got(keys[start : start + _KEYS_AT_ONCE]):
@@ -143,17 +144,18 @@ class DynamoRows:
             },
         }
 
-    def _lines(self) -> Iterator[Placed]:
+    def _batches(self) -> Iterator[Batch]:
         for segment in range(self._segments):
             options = {"TableName": self._table, "ConsistentRead": True, **self._filter()}
             if self._segments > 1:
                 options |= {"Segment": segment, "TotalSegments": self._segments}
-            number = 0
+            number = 1
             while True:
                 page = self._ask("scan", **options)
-                for item in page["Items"]:
-                    number += 1
-                    yield self._table, number, self._line(plain_item(item))
+                yield from in_batches(
+                    self._table, enumerate(map(plain_item, page["Items"]), number), self._make
+                )
+                number += len(page["Items"])
                 if "LastEvaluatedKey" not in page:
                     break
                 options["ExclusiveStartKey"] = page["LastEvaluatedKey"]

@@ -13,10 +13,19 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from trueup.compare import Key, Layout, Scan, Span
-from trueup.compare.lines import unreadable
 from trueup.errors import SourceError
 from trueup.model.reconcile import InventorySource, Side
-from trueup.sources.documents import Document, Normalise, Placed, blocks_of, fetched, line_maker
+from trueup.sources.documents import (
+    Batch,
+    Document,
+    Normalise,
+    Table,
+    Unread,
+    batch_maker,
+    blocks_of,
+    fetched,
+    in_batches,
+)
 from trueup.sources.manifests import Hashed, changed, check_instant, json_object
 from trueup.sources.objects import Bucket, whole
 from trueup.sources.parquet import read_parquet
@@ -28,8 +37,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AGAIN = "take the next inventory"
 _TRUE, _FALSE = {True, "true"}, {False, "false"}
 
-Listed = Iterator[tuple[int, Document | str]]
-"""Rows with their numbers; a text says why one cannot be read."""
+Listed = Iterator[tuple[int, Document | Unread]]
+"""Rows with their numbers."""
 
 
 class Inventory:
@@ -70,7 +79,7 @@ class Inventory:
         check_instant(
             f"The inventory {self._prefix}, the {self._side},", taken, as_of, "Wait for the next one."
         )
-        blocks = blocks_of(self._lines(manifest), self._layout, span, ordered=False)
+        blocks = blocks_of(self._batches(manifest), self._layout, span, ordered=False)
         return Scan(blocks, ordered=False, as_of=taken)
 
     def taken(self) -> datetime:
@@ -79,7 +88,7 @@ class Inventory:
 
     def fetch(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
         """The lines of these keys, as they were when it was made; all files are read for it."""
-        return fetched(self._lines(self._manifest()), self._layout, keys)
+        return fetched(self._batches(self._manifest()), self._layout, keys)
 
     def _manifest(self) -> dict[str, Any]:
         name = f"{self._prefix}/manifest.json"
@@ -108,20 +117,24 @@ class Inventory:
         with closing(self._bucket.open(name)) as file:
             return file.read()
 
-    def _lines(self, manifest: Mapping[str, Any]) -> Iterator[Placed]:
-        line = line_maker(self._layout, self._side, normalise=self._normalise)
+    def _batches(self, manifest: Mapping[str, Any]) -> Iterator[Batch]:
+        make = batch_maker(self._layout, self._side, normalise=self._normalise)
         rows_of = self._parquet if manifest["fileFormat"] == "Parquet" else self._csv(manifest["fileSchema"])
         for entry in manifest["files"]:
             name = entry["key"]
             with closing(Hashed(self._bucket.open(name))) as raw:
-                for number, row in whole(rows_of(name, raw), name):
-                    if isinstance(row, str):
-                        yield name, number, unreadable(f"{name}:{number}: {row}")
-                    elif (wanted := self._wanted(row)) is None:
-                        yield name, number, unreadable(f"{name}:{number}: no IsLatest that is true or false")
-                    elif wanted:
-                        yield name, number, line(row)
+                yield from whole(in_batches(name, self._chosen(name, rows_of(name, raw)), make), name)
                 self._check_file(name, entry, raw)
+
+    def _chosen(self, name: str, rows: Listed) -> Listed:
+        """The rows that are compared, and those that cannot be read with where they are."""
+        for number, row in rows:
+            if isinstance(row, Unread):
+                yield number, Unread(f"{name}:{number}: {row}")
+            elif (wanted := self._wanted(row)) is None:
+                yield number, Unread(f"{name}:{number}: no IsLatest that is true or false")
+            elif wanted:
+                yield number, row
 
     def _check_file(self, name: str, entry: Mapping[str, Any], raw: Hashed) -> None:
         digest, size = raw.whole()
@@ -152,11 +165,12 @@ class Inventory:
 
     def _parquet(self, name: str, raw: Any) -> Listed:
         names: dict[str, str] = {}
-        for number, row in read_parquet(name, raw, self._side, None):
+        for numbers, table in read_parquet(name, raw, self._side, None):
             if not names:
-                names = {one: _as_in_csv(one) for one in row}
+                names = {one: _as_in_csv(one) for one in table.columns}
                 self._check_names(names.values())
-            yield number, {names[one]: value for one, value in row.items()}
+            rows = Table({names[one]: values for one, values in table.columns.items()}).documents()
+            yield from zip(numbers, rows, strict=True)
 
     def _check_names(self, names: Any) -> None:
         if self._spec.versions == "all" and "VersionId" not in names:
@@ -183,13 +197,13 @@ def _as_in_csv(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
-def _row(names: Sequence[str], values: Sequence[str]) -> Document | str:
+def _row(names: Sequence[str], values: Sequence[str]) -> Document | Unread:
     if len(values) != len(names):
-        return f"{len(values)} fields, and the manifest names {len(names)}"
+        return Unread(f"{len(values)} fields, and the manifest names {len(names)}")
     row: dict[str, Any] = {name: value or None for name, value in zip(names, values, strict=True)}
     try:
         # Spaces are written as plus signs, and plus signs as %2B.
         row["Key"] = unquote_plus(row.get("Key") or "", errors="strict")
     except UnicodeDecodeError:
-        return "a key that is no UTF-8"
+        return Unread("a key that is no UTF-8")
     return row

@@ -9,39 +9,45 @@ import csv
 import gzip
 import io
 import json
+import operator
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from itertools import islice
 from typing import IO, Any, Protocol, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from trueup.compare import Key, Layout, Scan, Span
-from trueup.compare.lines import ABSENT, NULL, UNREADABLE, escape, unescape, unreadable
+from trueup.compare.lines import ABSENT, NULL, UNREADABLE, escape, unescape
 from trueup.errors import SourceError, Transient
 from trueup.model.reconcile import ObjectsSource, Side
 from trueup.sources.documents import (
-    UNWANTED,
+    Batch,
+    Document,
+    Documents,
+    Make,
     Normalise,
-    Placed,
+    Table,
+    Unread,
     Wanted,
+    batch_maker,
     blocks_of,
     fetched,
-    line_maker,
+    in_batches,
 )
 from trueup.sources.parquet import read_parquet
 
 __all__ = ["Bucket", "ObjectRows", "S3Bucket", "read_json"]
 
-LineOf = Callable[[Mapping[str, Any]], bytes]
-"""Makes a document a canonical line."""
-
 NO_VALUE = frozenset({NULL, ABSENT, UNREADABLE})
 
 _CHUNK = 1024 * 1024
+_BATCH_BYTES = 64 * 1024
+_BATCH_ROWS = 500
 _FIELD_MOST = 16 * 1024 * 1024  # of a CSV field: the csv module's own 128 KiB would call larger ones an error
 
 Numbered = TypeVar("Numbered")
@@ -143,12 +149,12 @@ class ObjectRows:
     def scan(self, span: Span, as_of: datetime | None = None) -> Scan:
         """The rows whose keys are in the span; all objects are read for it."""
         ordered = self._spec.ordered
-        lines = self._lines(Wanted.within(self._layout, span))
-        return Scan(blocks_of(lines, self._layout, span, ordered), ordered=ordered)
+        batches = self._batches(Wanted.within(self._layout, span))
+        return Scan(blocks_of(batches, self._layout, span, ordered), ordered=ordered)
 
     def fetch(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
         """The lines of these keys; all objects are read for it that may have them."""
-        return fetched(self._lines(Wanted.among(keys), self._called(keys)), self._layout, keys)
+        return fetched(self._batches(Wanted.among(keys), self._called(keys)), self._layout, keys)
 
     def _called(self, keys: Sequence[Key]) -> frozenset[str] | None:
         """What the objects of these keys are called; None where that cannot be told."""
@@ -156,7 +162,7 @@ class ObjectRows:
             return None
         return frozenset(f"{key[self._named.at]}{self._named.suffix}" for key in keys)
 
-    def _lines(self, wanted: Wanted | None, called: frozenset[str] | None = None) -> Iterator[Placed]:
+    def _batches(self, wanted: Wanted | None, called: frozenset[str] | None = None) -> Iterator[Batch]:
         names = [name for name in self._bucket.names(self._prefix) if self._has_rows(name)]
         if not names:
             raise SourceError(
@@ -164,18 +170,17 @@ class ObjectRows:
                 remedy="Correct the location: an empty side would be an empty object.",
             )
         read = {"csv": self._csv, "jsonl": self._json, "parquet": self._parquet}[self._spec.format]
-        line_of = line_maker(self._layout, self._side, self._spec.absent, self._normalise, wanted)
+        make = batch_maker(self._layout, self._side, self._spec.absent, self._normalise, wanted)
         rows = 0
         for name in names:
             if called is not None and name.rpartition("/")[2] not in called:
                 continue
             belongs = self._named.check(name) if self._named else _anywhere
             with closing(self._bucket.open(name)) as raw:
-                for number, line in whole(read(name, raw, line_of), name):
-                    rows += 1
-                    if line != UNWANTED:
-                        belongs(line)
-                        yield name, number, line
+                for batch in whole(read(name, raw, make), name):
+                    rows += batch.read
+                    belongs(batch)
+                    yield batch
         if called is None and self._spec.records not in (None, rows):
             raise SourceError(
                 f"{self._prefix}, the {self._side}, has {rows} rows, and {self._spec.records} are declared.",
@@ -187,15 +192,15 @@ class ObjectRows:
         last = name.rpartition("/")[2]
         return bool(last) and not (self._spec.format == "parquet" and last[0] in "_.")
 
-    def _parquet(self, name: str, raw: IO[bytes], line: LineOf) -> Iterator[tuple[int, bytes]]:
+    def _parquet(self, name: str, raw: IO[bytes], make: Make) -> Iterator[Batch]:
         columns = self._layout.columns if self._normalise is None else None
-        for number, document in read_parquet(name, raw, self._side, columns):
-            yield number, line(document)
+        for numbers, table in read_parquet(name, raw, self._side, columns):
+            yield from make(name, numbers, table)
 
-    def _json(self, name: str, raw: IO[bytes], line: LineOf) -> Iterator[tuple[int, bytes]]:
-        return read_json(name, unzipped(name, raw), line)
+    def _json(self, name: str, raw: IO[bytes], make: Make) -> Iterator[Batch]:
+        return read_json(name, unzipped(name, raw), make)
 
-    def _csv(self, name: str, raw: IO[bytes], line: LineOf) -> Iterator[tuple[int, bytes]]:
+    def _csv(self, name: str, raw: IO[bytes], make: Make) -> Iterator[Batch]:
         csv.field_size_limit(_FIELD_MOST)
         text = io.TextIOWrapper(unzipped(name, raw), encoding="utf-8", newline="")
         reader = csv.reader(text, delimiter=self._spec.delimiter, strict=True)
@@ -204,13 +209,13 @@ class ObjectRows:
             return
         if self._normalise is None:  # which alone knows what it needs
             self._check_header(name, header)
-        width = len(header)
-        for row in reader:
-            if len(row) == width:
-                yield reader.line_num, line(dict(zip(header, row, strict=True)))
-            elif row:
-                what = f"{name}:{reader.line_num}: {len(row)} fields, and the header has {width}"
-                yield reader.line_num, unreadable(what)
+        while rows := [(reader.line_num, row) for row in islice(reader, _BATCH_ROWS)]:
+            numbers, values = zip(*rows, strict=True)
+            if header and set(map(len, values)) == {len(header)}:
+                columns = zip(header, zip(*values, strict=True), strict=True)
+                yield from make(name, numbers, Table(dict(columns)))
+            else:
+                yield from in_batches(name, _as_documents(name, header, rows), make)
 
     def _check_header(self, name: str, header: Sequence[str]) -> None:
         missing = [name for name in self._names() if name not in header]
@@ -234,26 +239,38 @@ class _Named:
     at: int
     suffix: str
 
-    def check(self, name: str) -> Callable[[bytes], None]:
+    def check(self, name: str) -> Callable[[Batch], None]:
         """Raises SourceError for a line that does not belong into an object of this name."""
         called = name.rpartition("/")[2]
         wanted = escape(called.removesuffix(self.suffix).encode()) if called.endswith(self.suffix) else None
         at, most = self.at, self.at + 1
 
-        def check(line: bytes) -> None:
-            fields = line.split(b"\t", most)
-            # One that has no value there has no key, and is told as that.
-            if len(fields) > at and fields[at] != wanted and fields[at][:2] not in NO_VALUE:
-                raise SourceError(
-                    f"{name} has a row that belongs into {unescape(fields[at]).decode()}{self.suffix}.",
-                    remedy="Correct `named`: rows are looked for where it says.",
-                )
+        def check(batch: Batch) -> None:
+            for line in batch.lines:
+                fields = line.split(b"\t", most)
+                # One that has no value there has no key, and is told as that.
+                if len(fields) > at and fields[at] != wanted and fields[at][:2] not in NO_VALUE:
+                    raise SourceError(
+                        f"{name} has a row that belongs into {unescape(fields[at]).decode()}{self.suffix}.",
+                        remedy="Correct `named`: rows are looked for where it says.",
+                    )
 
         return check
 
 
-def _anywhere(line: bytes) -> None:
-    """Whatever the line: where objects are called anyhow, it belongs where it is."""
+def _anywhere(batch: Batch) -> None:
+    """Whatever the lines: where objects are called anyhow, they belong where they are."""
+
+
+def _as_documents(
+    name: str, header: Sequence[str], rows: Iterable[tuple[int, list[str]]]
+) -> Iterator[tuple[int, Document | Unread]]:
+    """Rows of a CSV of which some have not as many fields as its header; one without any is a blank line."""
+    for number, row in rows:
+        if len(row) == len(header):
+            yield number, dict(zip(header, row, strict=True))
+        elif row:
+            yield number, Unread(f"{name}:{number}: {len(row)} fields, and the header has {len(header)}")
 
 
 def unzipped(name: str, raw: IO[bytes]) -> io.BufferedReader:
@@ -278,16 +295,48 @@ def whole(rows: Iterator[Numbered], name: str) -> Iterator[Numbered]:
         ) from error
 
 
-def read_json(name: str, file: IO[bytes], line: LineOf) -> Iterator[tuple[int, bytes]]:
-    """The canonical lines of a file of JSON Lines with their numbers; what is no object is unreadable."""
-    decoder: Any = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant)
-    scan = decoder.scan_once  # what `decode` calls between two searches for blanks, which cost as much as it
-    for number, raw in enumerate(file, 1):
+def read_json(name: str, file: IO[bytes], make: Make) -> Iterator[Batch]:
+    """The canonical lines of a file of JSON Lines; what is no object is unreadable."""
+    number = 1
+    for lines in _whole_lines(file):
+        documents = _objects(lines)
+        if documents is None:
+            yield from in_batches(name, _one_by_one(name, number, lines), make)
+        else:
+            yield from make(name, range(number, number + len(documents)), Documents(documents))
+        number += lines.count(b"\n")
+
+
+def _whole_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """What is in a file, in pieces of whole lines; only the last line may have no newline."""
+    held = b""
+    while data := file.read(max(_BATCH_BYTES, len(held))):
+        whole, newline, held = (held + data).rpartition(b"\n")
+        if newline:
+            yield whole + newline
+    if held:
+        yield held
+
+
+def _objects(lines: bytes) -> Sequence[Document] | None:
+    """The objects that some lines are; None where one is blank, or no object alone."""
+    try:
+        texts = lines.removesuffix(b"\n").decode().split("\n")
+        documents, ends = zip(*[_SCAN(text, 0) for text in texts], strict=True)
+    except (StopIteration, ValueError, RecursionError):
+        return None
+    whole = all(map(operator.eq, ends, map(len, texts))) and set(map(type, documents)) == {dict}
+    return documents if whole else None
+
+
+def _one_by_one(name: str, first: int, lines: bytes) -> Iterator[tuple[int, Document | Unread]]:
+    """The same of lines of which one at least is blank or no object."""
+    for number, raw in enumerate(io.BytesIO(lines), first):
         try:
             text = raw.decode()
-            document, end = scan(text, 0)
+            document, end = _SCAN(text, 0)
             if type(document) is dict and text[end:] in _ENDS:
-                yield number, line(document)
+                yield number, document
                 continue
             what = "no JSON object" if type(document) is not dict else "more than a JSON object"
         except StopIteration:
@@ -298,11 +347,13 @@ def read_json(name: str, file: IO[bytes], line: LineOf) -> Iterator[tuple[int, b
             continue
         # A line that is cut off is named too: the export may have been truncated.
         cut = "" if raw.endswith(b"\n") else ", and it is the last and has no newline: truncated?"
-        yield number, unreadable(f"{name}:{number}: {what}{cut}")
-
-
-_ENDS = frozenset({"", "\n", "\r\n"})
+        yield number, Unread(f"{name}:{number}: {what}{cut}")
 
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+_ENDS = frozenset({"", "\n", "\r\n"})
+_DECODER: Any = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant)
+_SCAN = _DECODER.scan_once  # what `decode` calls between two searches for blanks, which cost as much as it

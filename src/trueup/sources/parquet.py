@@ -17,7 +17,7 @@ from uuid import UUID
 
 from trueup.errors import SourceError
 from trueup.model.reconcile import Column, ColumnType, Side
-from trueup.sources.documents import Document
+from trueup.sources.documents import Table
 
 __all__ = ["read_parquet"]
 
@@ -31,8 +31,8 @@ Cells = Callable[[Any], list[Any]]
 
 def read_parquet(
     name: str, file: IO[bytes], side: Side, columns: Sequence[Column] | None
-) -> Iterator[tuple[int, Document]]:
-    """The rows of an object with their numbers, as the documents that a line is made of.
+) -> Iterator[tuple[range, Table]]:
+    """The rows of an object with their numbers, as the columns that lines are made of.
 
     `columns` are those that are read; None: all, as `normalise` takes them, nested ones as Python holds them.
     SourceError names an object that is no whole Parquet, a column that it lacks, or one of another type.
@@ -42,7 +42,7 @@ def read_parquet(
         shutil.copyfileobj(file, copy, _CHUNK)
         copy.flush()
         with closing(_Rows(name, copy.name, side)) as rows:
-            yield from rows.documents(columns)
+            yield from rows.tables(columns)
 
 
 def _arrow(name: str) -> Any:
@@ -89,17 +89,16 @@ class _Rows:
         if self._fine is not None:
             self._fine.close()
 
-    def documents(self, columns: Sequence[Column] | None) -> Iterator[tuple[int, Document]]:
+    def tables(self, columns: Sequence[Column] | None) -> Iterator[tuple[range, Table]]:
         """The rows. Raises SourceError."""
         cells = self._cells(columns)
         names, rows = list(cells), 0
-        for batch, fine in self._batches(names):
+        for batch, fine in self._batches(names) if names else ():
             found = {name: cells[name](_stored(batch.column(name))) for name in names}
             for name in fine.schema.names if fine else ():
                 found[name] = _finer(found[name], batch.column(name), fine.column(name))
-            for row in zip(*found.values(), strict=True):
-                rows += 1
-                yield rows, dict(zip(names, row, strict=True))
+            yield range(rows + 1, rows + 1 + len(batch)), Table(found)
+            rows += len(batch)
         if rows != self._file.metadata.num_rows:
             raise self._broken(f"{rows} rows came, and its footer says {self._file.metadata.num_rows}")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from trueup.compare import Applied, Change, Key, Layout, Scan, Source, Span, row_document
 from trueup.model.reconcile import Side
-from trueup.sources.documents import Normalise, Placed, blocks_of, fetched, line_maker
+from trueup.sources.documents import Batch, Normalise, batch_maker, blocks_of, fetched, in_batches, line_maker
 
 __all__ = ["MemoryRows", "rows_opener"]
 
@@ -24,6 +24,7 @@ class MemoryRows:
         self._rows = rows
         self._layout = layout
         self._side = side
+        self._make = batch_maker(layout, side, "null", normalise)
         self._line = line_maker(layout, side, "null", normalise)
 
     @property
@@ -34,12 +35,12 @@ class MemoryRows:
     def scan(self, span: Span, as_of: datetime | None = None) -> Scan:
         """The rows whose keys are in the span, in no order."""
         counted = len(self._rows) if span == Span() else None
-        blocks = blocks_of(self._lines(), self._layout, span, ordered=False)
+        blocks = blocks_of(self._batches(), self._layout, span, ordered=False)
         return Scan(blocks, ordered=False, counted=counted)
 
     def fetch(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
         """The lines of these keys."""
-        return fetched(self._lines(), self._layout, keys)
+        return fetched(self._batches(), self._layout, keys)
 
     def apply(self, change: Change) -> Applied:
         """Make one row as wanted if it is as expected. The rows are a list of dictionaries."""
@@ -62,9 +63,8 @@ class MemoryRows:
         compared = [column for column in self._layout.columns if column.compared]
         return {one.name_in(self._side): found[one.name] for one in compared if one.name in found}
 
-    def _lines(self) -> Iterator[Placed]:
-        for number, row in enumerate(self._rows, 1):
-            yield self._side.value, number, self._line(row)
+    def _batches(self) -> Iterator[Batch]:
+        return in_batches(self._side.value, enumerate(self._rows, 1), self._make)
 
 
 def rows_opener(rows: Mapping[str, Sequence[Row]]) -> Callable[..., Source]:
