@@ -100,7 +100,7 @@ class Artifacts:
 
     def plan(self, key: str, expected_sha256: str) -> Plan:
         """The plan, if it is the one that was hashed. Raises ArtifactMissing, ArtifactError."""
-        return Plan.model_validate_json(self._checked(key, expected_sha256))
+        return Plan.model_validate_json(self.check(key, expected_sha256))
 
     def plan_of(self, run: Run) -> Plan:
         """The plan that a run was started with. Raises ArtifactMissing; ArtifactError, also before that."""
@@ -126,9 +126,23 @@ class Artifacts:
         except ArtifactMissing:
             return None
 
-    def check(self, key: str, expected_sha256: str) -> bytes:
-        """The bytes at a key, if they are what was hashed. Raises ArtifactMissing, ArtifactError."""
-        return self._checked(key, expected_sha256)
+    def check(
+        self,
+        key: str,
+        expected_sha256: str,
+        known: str = "as was planned",
+        remedy: str = "It was changed after it was hashed: do not run it; plan again.",
+    ) -> bytes:
+        """The bytes at a key, if they are what was hashed. Raises ArtifactMissing, ArtifactError.
+
+        `known` says by what the hash is known, and `remedy` what to do where it is another.
+        """
+        data = self.store.get(key)
+        if sha256(data) != expected_sha256:
+            raise ArtifactError(
+                f"{key} has SHA-256 {sha256(data)}, not {expected_sha256} {known}.", remedy=remedy
+            )
+        return data
 
     def put_canary(self, canary: Canary) -> Subject:
         """Store what a canary came to, under its own hash, and give what an approval has to name."""
@@ -151,7 +165,7 @@ class Artifacts:
 
     def brief(self, key: str, expected_sha256: str) -> Brief:
         """The brief, if it is the one that was hashed. Raises ArtifactMissing, ArtifactError."""
-        return Brief.model_validate_json(self._checked(key, expected_sha256))
+        return Brief.model_validate_json(self.check(key, expected_sha256))
 
     def put_named(self, run_id: str, launch: int, named: Named) -> None:
         """Store what a launch named. Raises ArtifactExists for other content there."""
@@ -166,7 +180,7 @@ class Artifacts:
 
     def partitions(self, ref: ObjectRef) -> list[Partition]:
         """The partitions of a plan or dispatch, in its order. Raises ArtifactMissing, ArtifactError."""
-        return _lines(self._checked(ref.key, ref.sha256))
+        return _lines(self.check(ref.key, ref.sha256))
 
     def put_dispatch(self, dispatch: Dispatch, partitions: bytes, slices: bytes) -> None:
         """Store a dispatch: its partitions, and the slices that a Distributed Map reads."""
@@ -201,15 +215,6 @@ class Artifacts:
         key = rejects_prefix(run_id, phase, partition_id) + name
         self.store.put(key, data)
         return self.store.location(key)
-
-    def _checked(self, key: str, expected_sha256: str) -> bytes:
-        data = self.store.get(key)
-        if sha256(data) != expected_sha256:
-            raise ArtifactError(
-                f"{key} has SHA-256 {sha256(data)}, not {expected_sha256} as was planned.",
-                remedy="It was changed after it was hashed: do not run it; plan again.",
-            )
-        return data
 
 
 def _changed(slice_: Slice, found: str) -> ArtifactError:

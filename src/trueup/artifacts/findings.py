@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trueup.artifacts import Artifacts, findings_prefix
 from trueup.artifacts.store import place
 from trueup.model.base import sha256
-from trueup.model.compared import FindingsObject
+from trueup.model.compared import Compared, FindingsObject
+from trueup.model.ledger import PartitionItem
 from trueup.model.reconcile_report import ObjectLine
-from trueup.model.states import Phase
+from trueup.model.repair import outcomes
+from trueup.model.states import PartitionStatus, Phase
 
-__all__ = ["STANDING", "lines_of", "objects_of", "part_names", "standing"]
+__all__ = ["STANDING", "left_by", "lines_of", "objects_of", "part_names", "repaired", "reported", "standing"]
 
 STANDING = ("CONFIRMED", "KNOWN")
 """The states of what differs still after the second look."""
@@ -48,6 +51,46 @@ def objects_of(artifacts: Artifacts, prefix: str, parts: Sequence[str]) -> Itera
             sha256=store.checksum(location) or sha256(store.get(prefix + name)),
             lines=int(name.rpartition("-")[2].removesuffix(".jsonl")),
         )
+
+
+def left_by(artifacts: Artifacts, phase: Phase, location: str, expected_sha256: str) -> bytes:
+    """What a task of a phase stored, if it is still that. Raises ArtifactMissing, ArtifactError."""
+    known = f"as the phase {phase.value} left it"
+    return artifacts.check(place(location)[1], expected_sha256, known, "It was changed: compare again.")
+
+
+def reported(artifacts: Artifacts, phase: Phase, item: PartitionItem) -> Compared | None:
+    """How a partition ended, as its task reported it; None where none did. Raises as `left_by` does."""
+    if item.entry is None or not item.entry.outputs:
+        return None
+    output = item.entry.outputs[0]
+    return Compared.model_validate_json(left_by(artifacts, phase, output.location, output.sha256))
+
+
+def repaired(artifacts: Artifacts, run_id: str, phase: Phase, item: PartitionItem) -> Compared | None:
+    """What a partition of a repair, or of its verification, came to; None where it left nothing.
+
+    Of one that did not get to its end it is what its checkpoints name: what it did is done, can be looked at
+    again, and can be undone. Raises ArtifactError.
+    """
+    if item.status is PartitionStatus.ACCEPTED or not item.reject_parts:
+        return reported(artifacts, phase, item)
+    assert item.updated_at is not None  # a checkpoint named its parts
+    of = (run_id, phase, item.partition_id)
+    return Compared(
+        partition_id=item.partition_id,
+        phase=phase,
+        finished_at=item.updated_at,
+        states=_states(phase, lines_of(artifacts, *of, item.reject_parts)),
+        objects=list(objects_of(artifacts, findings_prefix(*of), item.reject_parts)),
+    )
+
+
+def _states(phase: Phase, lines: Iterator[dict[str, Any]]) -> dict[str, int]:
+    if phase is Phase.REPAIR:
+        return dict(Counter(f"{one['outcome']} {one['action']}" for one in outcomes(lines)))
+    ended = (one for one in lines if not one.get("again"))
+    return dict(Counter(f"{one['verification']} {one['action']}" for one in ended))
 
 
 def standing(artifacts: Artifacts, one: ObjectLine) -> Iterator[dict[str, Any]]:

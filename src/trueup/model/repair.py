@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Literal
@@ -50,11 +51,16 @@ Whatever the target holds there later is its owner's, even where it looks like w
 """
 
 
-class Verification(StrEnum):
-    """What a later look says of an item that was applied."""
+TOUCHED = frozenset({RepairOutcome.APPLIED, RepairOutcome.INTENDED})
+"""Of these the target may hold our write: they are looked at again, and can be taken back."""
 
-    VERIFIED = "VERIFIED"
-    REAPPEARED = "REAPPEARED"
+
+class Verification(StrEnum):
+    """What a later look says of an item that was applied, or whose outcome nobody told."""
+
+    VERIFIED = "VERIFIED"  # both sides agree
+    REAPPEARED = "REAPPEARED"  # they differ again
+    UNTOUCHED = "UNTOUCHED"  # they differ still: the row is as it was before it was to be changed
 
 
 class RepairItem(Value):
@@ -100,6 +106,41 @@ def planned(findings: Iterable[Mapping[str, Any]], *, deletes: bool, first: int 
             at=at, key=tuple(one["key"]), action=action, truth=one["truth"], target=one["target"]
         )
         at += 1
+
+
+class Outcomes:
+    """Puts the lines of a partition's repair together: each item with its intent, and what became of it.
+
+    A chunk's intents are stored together, and so are its outcomes: what has none beside others was left.
+    """
+
+    def __init__(self) -> None:
+        self._intended: dict[int, Mapping[str, Any]] = {}
+        self._told = False
+
+    def of(self, lines: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        """The items whose outcome is told by these lines, which come after those that were given before."""
+        for line in lines:
+            if "outcome" in line:
+                self._told = True
+                yield {**self._intended.pop(line["at"], {}), **line}
+                continue
+            if self._told:  # another chunk begins
+                self._intended, self._told = {}, False
+            self._intended[line["at"]] = line
+
+    def untold(self) -> Iterator[dict[str, Any]]:
+        """Those that were to be changed and of which nobody told whether they were, so far as was read."""
+        for line in () if self._told else self._intended.values():
+            if line["intent"] is not None:
+                yield {**line, "outcome": RepairOutcome.INTENDED}
+
+
+def outcomes(lines: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Every item of a partition's repair, from all of its lines."""
+    found = Outcomes()
+    yield from found.of(lines)
+    yield from found.untold()
 
 
 def confirmed(report: ReconcileReport) -> dict[Action, int]:
@@ -168,7 +209,7 @@ class RepairReport(Value):
     @property
     def to_undo(self) -> int:
         """How many items an undo has to look at: what was applied, and what may have been."""
-        return self._items(RepairOutcome.APPLIED, RepairOutcome.INTENDED)
+        return self._items(*TOUCHED)
 
     @property
     def settled(self) -> int:
@@ -177,3 +218,14 @@ class RepairReport(Value):
 
     def _items(self, *outcomes: RepairOutcome) -> int:
         return sum(one.items for one in self.outcomes if one.outcome in outcomes)
+
+    @property
+    def line(self) -> str:
+        """The verdict in a line: what speaks against it and, where nothing reappeared, what was seen."""
+        told = ": ".join([self.verdict, *self.reasons[:1]])
+        if self.verdict != "UNREPAIRED" or not self.verified:
+            return told
+        seen: Counter[str] = Counter()
+        for one in self.verified:
+            seen[one.outcome] += one.items
+        return f"{told}; looked at again: " + ", ".join(f"{number} {said}" for said, number in seen.items())

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from trueup.artifacts import Artifacts, comparison_key
-from trueup.artifacts.store import place
+from trueup.artifacts.findings import left_by, reported
 from trueup.compare import Counts, Judgement, State, Verdict, judge
 from trueup.compare.findings import DRIFT
 from trueup.errors import ArtifactError, ArtifactExists, ArtifactMissing
@@ -77,7 +77,9 @@ class Comparisons:
 
     def verdict(self, run: Run) -> str | None:
         """What a reconciliation that is through comes to, in a line; None for any other run."""
-        report = Repairs(self._ledger, self._artifacts).of(run) or self.of(run)
+        if (repair := Repairs(self._ledger, self._artifacts).of(run)) is not None:
+            return repair.line
+        report = self.of(run)
         return None if report is None else ": ".join([report.verdict, *report.reasons[:1]])
 
     def is_through(self, run: Run, phase: Phase) -> bool:
@@ -147,36 +149,24 @@ class Comparisons:
     def _gather(self, gathered: _Gathered, phase: Phase, item: PartitionItem) -> None:
         """Add a partition; where what it left is gone or was changed, nobody can say what it came to."""
         try:
-            compared = self._compared(item)
+            compared = self._compared(phase, item)
         except ArtifactError as changed:
             gathered.ended[phase][item.status] += 1
             gathered.errors.append(str(changed))
             return
         gathered.add(phase, item, compared)
 
-    def _compared(self, item: PartitionItem) -> Compared | None:
+    def _compared(self, phase: Phase, item: PartitionItem) -> Compared | None:
         """How the task said that the partition ended, if it is accepted. Raises ArtifactError."""
-        if item.status is not PartitionStatus.ACCEPTED or item.entry is None or not item.entry.outputs:
-            return None
-        output = item.entry.outputs[0]
-        return Compared.model_validate_json(self._object(output.location, output.sha256))
-
-    def _object(self, location: str, expected: str) -> bytes:
-        """What a task stored, if it is still that. Raises ArtifactError."""
-        data = self._artifacts.store.get(place(location)[1])
-        if sha256(data) != expected:
-            raise ArtifactError(
-                f"{location} has SHA-256 {sha256(data)}, not {expected} as was accepted.",
-                remedy="It was changed: compare again.",
-            )
-        return data
+        accepted = item.status is PartitionStatus.ACCEPTED
+        return reported(self._artifacts, phase, item) if accepted else None
 
     def _findings(self, gathered: _Gathered) -> Iterator[dict[str, Any]]:
         """The findings as they ended, the first ones, each once. What is not as it was stored is an error."""
         read = 0
         for one in gathered.objects:
             try:
-                lines = self._object(one.location, one.sha256).splitlines()
+                lines = left_by(self._artifacts, one.phase, one.location, one.sha256).splitlines()
             except ArtifactError as changed:
                 gathered.errors.append(str(changed))
                 continue

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from trueup.artifacts import Artifacts, comparison_key, evidence_key, repair_key
-from trueup.artifacts.store import place
+from trueup.artifacts.findings import left_by
 from trueup.errors import ArtifactError, ArtifactMissing
 from trueup.ledger import Ledger
 from trueup.model.base import sha256
 from trueup.model.evidence import GateEvidence
 from trueup.model.ledger import Run
 from trueup.model.reconciled import ItemLine, Reconciled, UndoLine
-from trueup.model.repair import RepairOutcome, RepairReport
+from trueup.model.repair import Outcomes, RepairOutcome, RepairReport
 from trueup.model.states import Phase
 from trueup.reporting.comparison import Comparisons
 from trueup.reporting.repairs import Repairs
@@ -74,20 +74,32 @@ class Gathering:
         """The first items of each outcome, those that were not applied before the others."""
         shown: Counter[str] = Counter()
         kept: dict[tuple[str, ...], dict[str, Any]] = {}
-        for line in self._lines(repair, Phase.REPAIR, changed):
-            if "outcome" not in line or shown[line["outcome"]] == SHOWN_OF_EACH:
+        for line in self._outcomes(repair, changed):
+            if shown[line["outcome"]] == SHOWN_OF_EACH:
                 continue
             shown[line["outcome"]] += 1
             kept[tuple(line["key"])] = {name: line[name] for name in ("key", "action", "outcome")} | {
                 "detail": line.get("detail", "")
             }
-        for line in self._lines(repair, Phase.VERIFY, changed):
+        for _, line in self._lines(repair, Phase.VERIFY, changed):
             if not line.get("again") and (one := kept.get(tuple(line["key"]))):
                 one["later"] = line["verification"]
         items = [ItemLine.model_validate(one) for one in kept.values()]
         return sorted(items, key=lambda one: one.outcome is RepairOutcome.APPLIED)
 
-    def _lines(self, repair: RepairReport, phase: Phase, changed: list[str]) -> Iterator[dict[str, Any]]:
+    def _outcomes(self, repair: RepairReport, changed: list[str]) -> Iterator[dict[str, Any]]:
+        """The first items; those whose outcome nobody told only where all was read that could tell it."""
+        found: defaultdict[str, Outcomes] = defaultdict(Outcomes)
+        for partition_id, line in self._lines(repair, Phase.REPAIR, changed):
+            yield from found[partition_id].of([line])
+        lines = sum(one.lines for one in repair.objects if one.phase is Phase.REPAIR)
+        are_some = any(one.outcome == RepairOutcome.INTENDED for one in repair.outcomes)
+        if are_some and lines <= LINES_READ and not changed:
+            yield from (item for one in found.values() for item in one.untold())
+
+    def _lines(
+        self, repair: RepairReport, phase: Phase, changed: list[str]
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
         """The first lines of a phase, if they are what the report names."""
         left = LINES_READ
         for one in repair.objects:
@@ -95,8 +107,9 @@ class Gathering:
                 continue
             left -= one.lines
             try:
-                data = self._artifacts.check(place(one.location)[1], one.sha256)
+                data = left_by(self._artifacts, one.phase, one.location, one.sha256)
             except ArtifactError as other:
                 changed.append(str(other))
                 continue
-            yield from map(json.loads, data.splitlines())
+            for line in data.splitlines():
+                yield one.partition_id, json.loads(line)

@@ -21,6 +21,7 @@ _OUTCOMES: Mapping[str, str] = {
 _VERIFICATIONS: Mapping[str, str] = {
     Verification.VERIFIED: "right at a later look",
     Verification.REAPPEARED: "differs again",
+    Verification.UNTOUCHED: "differs still: the row is as it was before it was to be changed",
 }
 _NO_GATE = "No person was asked for anything."
 _WAITS = {
@@ -89,11 +90,12 @@ def _why_not(found: Reconciled) -> str:
 
 def _figures(report: RepairReport) -> Iterator[str]:
     applied = _number(report.outcomes, RepairOutcome.APPLIED)
+    untold = _number(report.outcomes, RepairOutcome.INTENDED)
     verified = _number(report.verified, Verification.VERIFIED)
     yield '<dl class="figures">'
     yield figure("Items", f"{report.items:,}", "that were approved")
     yield figure("Applied", f"{applied:,}", f"of {report.items:,}")
-    yield figure("Verified", f"{verified:,}", f"of {applied:,}")
+    yield figure("Verified", f"{verified:,}", f"of {applied + untold:,}")
     yield figure("Reappeared", f"{_number(report.verified, Verification.REAPPEARED):,}", "differ again")
     yield "</dl>"
 

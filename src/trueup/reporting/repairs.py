@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
-from trueup.artifacts import Artifacts, comparison_key, findings_prefix, repair_key
-from trueup.artifacts.findings import lines_of, objects_of
-from trueup.artifacts.store import place
+from trueup.artifacts import Artifacts, comparison_key, repair_key
+from trueup.artifacts.findings import repaired
 from trueup.errors import ArtifactExists, ArtifactMissing
 from trueup.ledger import Ledger
 from trueup.model.base import canonical
 from trueup.model.compared import Compared
 from trueup.model.gate import Gate
-from trueup.model.ledger import PartitionItem, Run
+from trueup.model.ledger import Run
 from trueup.model.plan import Plan
 from trueup.model.reconcile_job import Reconciliation
 from trueup.model.reconcile_report import ObjectLine, ReconcileReport
 from trueup.model.repair import (
     DELETE_GATE,
     REPAIR_GATE,
+    TOUCHED,
     UNDO_GATE,
     Action,
     OutcomeLine,
@@ -38,7 +37,6 @@ from trueup.model.states import RUN_ENDS, GateStatus, PartitionStatus, Phase
 from trueup.watching.planned import planned_items
 
 _ACTIONS = frozenset(Action)
-_APPLIED, _VERIFIED, _REAPPEARED = RepairOutcome.APPLIED, Verification.VERIFIED, Verification.REAPPEARED
 
 
 class Repairs:
@@ -129,24 +127,8 @@ class Repairs:
             if item.status not in (PartitionStatus.ACCEPTED, PartitionStatus.SKIPPED):
                 why = item.error.message if item.error else item.status.value
                 gathered.troubles.append(f"{item.partition_id} in the phase {phase.value}: {why}")
-            if item.status is not PartitionStatus.ACCEPTED and item.reject_parts:
-                yield self._so_far(run, phase, item)
-            elif item.entry is not None and item.entry.outputs:
-                output = item.entry.outputs[0]
-                data = self._artifacts.check(place(output.location)[1], output.sha256)
-                yield Compared.model_validate_json(data)
-
-    def _so_far(self, run: Run, phase: Phase, item: PartitionItem) -> Compared:
-        """What a partition came to that did not get to its end: what it did is done, and can be undone."""
-        of = (run.run_id, phase, item.partition_id)
-        objects = objects_of(self._artifacts, findings_prefix(*of), item.reject_parts)
-        return Compared(
-            partition_id=item.partition_id,
-            phase=phase,
-            finished_at=item.updated_at or run.created_at,
-            states=_told(lines_of(self._artifacts, *of, item.reject_parts)),
-            objects=list(objects),
-        )
+            if (compared := repaired(self._artifacts, run.run_id, phase, item)) is not None:
+                yield compared
 
 
 @dataclass(slots=True)
@@ -177,38 +159,24 @@ class _Gathered:
 
     def judged(self, run: Run, approved: int) -> tuple[RepairVerdict, list[str]]:
         """The verdict, and what speaks against REPAIRED where so many items were approved."""
-        repaired, verified = (_totals(self.states[phase]) for phase in (Phase.REPAIR, Phase.VERIFY))
-        applied = repaired.pop(_APPLIED, 0)
-        reasons = [f"{number} items: {name}" for name, number in sorted(repaired.items())]
+        done, seen = (_totals(self.states[phase]) for phase in (Phase.REPAIR, Phase.VERIFY))
+        touched = sum(done.get(outcome, 0) for outcome in TOUCHED)
+        untold = done.get(RepairOutcome.INTENDED, 0)
+        done.pop(RepairOutcome.APPLIED, None)
+        reasons = [f"{number} items: {name}" for name, number in sorted(done.items())]
         if (never := approved - sum(self.states[Phase.REPAIR].values())) > 0:
             reasons.append(f"{never} items were approved and never begun")
         reasons += self.troubles[:20]
         if run.status in RUN_ENDS and run.status.value != "SUCCEEDED" and not self.troubles:
             reasons.append(f"the run is {run.status.value}: {run.reason}")
-        if unseen := applied - verified.get(_VERIFIED, 0) - verified.get(_REAPPEARED, 0):
-            reasons.append(f"{unseen} items were applied and not looked at again")
-        if reappeared := verified.get(_REAPPEARED, 0):
+        if unseen := touched - sum(seen.values()):
+            what = "applied or intended" if untold else "applied"
+            reasons.append(f"{unseen} items were {what} and not looked at again")
+        if reappeared := seen.get(Verification.REAPPEARED, 0):
             return "REAPPEARED", [f"{reappeared} items differ again", *reasons]
         if reasons:
             return "UNREPAIRED", reasons
         return ("UNDONE" if run.undoes else "REPAIRED"), []
-
-
-def _told(lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """What lines of a repair, or of its verification, say of their items; of the others what was intended."""
-    states: Counter[str] = Counter()
-    intended: dict[int, str] = {}
-    for line in lines:
-        if "intent" in line:
-            if line["intent"] is not None:
-                intended[line["at"]] = line["action"]
-            continue
-        if "outcome" in line:
-            intended.pop(line["at"], None)
-        if not line.get("again"):
-            states[f"{line.get('outcome') or line['verification']} {line['action']}"] += 1
-    states.update(f"{RepairOutcome.INTENDED} {action}" for action in intended.values())
-    return dict(states)
 
 
 def _totals(states: Mapping[str, int]) -> dict[str, int]:

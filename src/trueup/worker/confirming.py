@@ -16,14 +16,13 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from trueup.artifacts.findings import lines_of
-from trueup.artifacts.store import place as place_of
+from trueup.artifacts.findings import left_by, lines_of, reported
 from trueup.compare import Finding, Key, Layout, State, as_compared, look_again
 from trueup.compare.findings import DRIFT
-from trueup.errors import ArtifactError, ArtifactMissing
-from trueup.model.base import sha256
+from trueup.errors import ArtifactMissing
 from trueup.model.compared import Compared
 from trueup.model.known import Known
+from trueup.model.ledger import PartitionItem
 from trueup.model.plan import Partition
 from trueup.model.states import Phase
 from trueup.worker.ages import Ages, Earlier, age_of
@@ -200,28 +199,23 @@ class Confirmation(Comparison):
 
     def _lines(self, before: Compared) -> Iterator[dict[str, Any]]:
         for one in before.objects:
-            yield from map(json.loads, self._object(one.location, one.sha256).splitlines())
+            data = left_by(self.tools.artifacts, self.earlier, one.location, one.sha256)
+            yield from map(json.loads, data.splitlines())
 
     def _before(self, part: Partition) -> Compared:
         """What the phase before left of the partition. Raises ArtifactMissing, ArtifactError."""
         item = self.tools.ledger.partitions.get(self.run.run_id, self.earlier, part.id)
-        if item.entry is None or not item.entry.outputs:
+        compared = self.compared(item)
+        if compared is None:
             raise ArtifactMissing(
                 f"Partition {part.id} left nothing in the phase {self.earlier.value}.",
                 remedy="Work that phase before it is looked at again.",
             )
-        (output,) = item.entry.outputs
-        return Compared.model_validate_json(self._object(output.location, output.sha256))
+        return compared
 
-    def _object(self, location: str, expected: str) -> bytes:
-        data = self.tools.artifacts.store.get(place_of(location)[1])
-        if sha256(data) != expected:
-            raise ArtifactError(
-                f"{location} has SHA-256 {sha256(data)}, "
-                f"not {expected} as the phase {self.earlier.value} left it.",
-                remedy="It was changed: compare again.",
-            )
-        return data
+    def compared(self, item: PartitionItem) -> Compared | None:
+        """How the phase before ended for a partition; None where it did not. Raises ArtifactError."""
+        return reported(self.tools.artifacts, self.earlier, item)
 
     def ended(self, part: Partition, cursor: str | None) -> Compared:
         """What the looks at a partition's candidates came to, up to a cursor."""

@@ -178,8 +178,7 @@ class Repair(Comparison):
         mine = [one for one in self.approved if one.partition_id == part.id and one.phase is Phase.CONFIRM]
         first = 0
         for number, one in enumerate(mine):
-            lines = map(json.loads, self._object(one.location, one.sha256).splitlines())
-            items = list(planned(lines, deletes=self._deletes, first=first))
+            items = list(planned(self.signed(one), deletes=self._deletes, first=first))
             self._keep(part, number, items)
             first += len(items)
             yield from items
@@ -195,14 +194,11 @@ class Repair(Comparison):
                 remedy="Somebody wrote another plan there: find out who; nothing more was written.",
             ) from other
 
-    def _object(self, location: str, expected: str) -> bytes:
-        data = self.tools.artifacts.store.get(place_of(location)[1])
-        if sha256(data) != expected:
-            raise ArtifactError(
-                f"{location} has SHA-256 {sha256(data)}, not {expected} as was approved.",
-                remedy="It was changed after it was signed: nothing is repaired; compare again.",
-            )
-        return data
+    def signed(self, one: ObjectLine) -> Iterator[dict[str, Any]]:
+        """The lines of an object that what was approved names. Raises ArtifactError where it is another."""
+        remedy = "It was changed after it was signed: nothing is repaired; compare again."
+        data = self.tools.artifacts.check(place_of(one.location)[1], one.sha256, "as was approved", remedy)
+        return map(json.loads, data.splitlines())
 
     def read(self, part: Partition, after: str | None) -> Iterator[Any]:
         """The steps of a repair after a cursor; each is done when it is yielded, saved before the next."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from trueup.artifacts import repair_key
-from trueup.compare import Key, as_compared
+from trueup.compare import Key
 from trueup.errors import ArtifactError
 from trueup.model.base import sha256
-from trueup.model.compared import Compared
 from trueup.model.history import EarlierRun
 from trueup.model.plan import Partition
 from trueup.model.reconcile_report import ObjectLine
@@ -20,14 +17,14 @@ from trueup.model.repair import (
     SETTLED,
     UNDO_GATE,
     Action,
+    Outcomes,
     RepairItem,
     RepairOutcome,
     RepairReport,
     UndoItem,
-    Verification,
 )
 from trueup.model.states import Phase
-from trueup.worker.repairing import Intent, Repair, as_line, only
+from trueup.worker.repairing import Intent, Repair, as_line
 from trueup.worker.verifying import Touched, Verify
 
 
@@ -67,23 +64,21 @@ class Undo(Repair):
             one.must_be_through()
 
     def _written(self, part: Partition) -> Iterator[list[dict[str, Any]]]:
-        """The intents that were carried out, or may have been, of each object of a repair."""
+        """The items that were applied, or may have been, of each object of a repair."""
         mine = [one for one in self.approved if one.partition_id == part.id and one.phase is Phase.REPAIR]
-        chunk = _Chunk()
+        outcomes = Outcomes()
         for number, one in enumerate(mine, 1):
-            written = [intent for line in self._lines_of(one) if (intent := chunk.applied(line))]
-            yield written if number < len(mine) else [*written, *chunk.untold()]
+            told = outcomes.of(self.signed(one))
+            written = [line for line in told if line["outcome"] == RepairOutcome.APPLIED]
+            yield written if number < len(mine) else [*written, *outcomes.untold()]
 
     def _settled(self, report: RepairReport, part: Partition) -> Iterator[list[str]]:
         """The keys that an earlier undo has settled, in the order of its items, which is ours."""
         for one in report.objects:
             if one.partition_id == part.id and one.phase is Phase.REPAIR:
-                for line in self._lines_of(one):
+                for line in self.signed(one):
                     if line.get("outcome") in SETTLED:
                         yield line["key"]
-
-    def _lines_of(self, one: ObjectLine) -> Iterator[dict[str, Any]]:
-        return map(json.loads, self._object(one.location, one.sha256).splitlines())
 
     def truth_of(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
         """Nothing: it is not asked, and need not be there any more."""
@@ -99,29 +94,6 @@ class Undo(Repair):
     def is_stale(self, item: RepairItem, truth: bytes | None) -> bool:
         """Never: whatever the truth says by now, what is taken back is our own write."""
         return False
-
-
-class _Chunk:
-    """The intents of a repair's chunk, until it was told what became of them."""
-
-    def __init__(self) -> None:
-        self._intents: dict[int, dict[str, Any]] = {}
-        self._told = False
-
-    def applied(self, line: dict[str, Any]) -> dict[str, Any] | None:
-        """With the next line of a repair: the intent that it says was carried out."""
-        if "outcome" in line:
-            self._told = True
-            intent = self._intents.pop(line["at"], None)
-            return intent if line["outcome"] == RepairOutcome.APPLIED else None
-        if self._told:  # Another chunk begins; what was left of the one before was never written.
-            self._intents, self._told = {}, False
-        self._intents[line["at"]] = line
-        return None
-
-    def untold(self) -> list[dict[str, Any]]:
-        """The intents that may have been carried out, where the repair ended before it could say."""
-        return [] if self._told else [one for one in self._intents.values() if one["intent"] is not None]
 
 
 class _Settled:
@@ -158,49 +130,13 @@ def _item(at: int, line: Mapping[str, Any]) -> UndoItem:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Restored(Touched):
-    """A row that was given back what it was."""
-
-    wanted: str | None
-
-    def document(self, verification: Verification) -> dict[str, Any]:
-        """The line of it."""
-        # Zero arguments would name the class that `slots` replaced.
-        return {**Touched.document(self, verification), "wanted": self.wanted}
-
-
 class VerifyUndo(Verify):
     """What a task reads that looks again at what was taken back."""
 
-    def first(self, before: Compared) -> Iterator[Restored]:
-        """What was applied."""
-        intents: dict[int, Any] = {}
-        for line in self._lines(before):
-            if "outcome" not in line:
-                intents[line["at"]] = line["intent"]
-                continue
-            intent = intents.pop(line["at"], None)
-            if line["outcome"] == RepairOutcome.APPLIED:
-                yield self.left({**line, "wanted": self._compared_part(as_line(intent["wanted"]))})
+    def remembered(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """What a look keeps of an item, and the row that was given back."""
+        return {**super().remembered(item), "wanted": self.hash_of(as_line(item["intent"]["wanted"]))}
 
-    def left(self, line: Mapping[str, Any]) -> Restored:
-        """From a line of either phase."""
-        return Restored(tuple(line["key"]), Action(line["action"]), line["wanted"])
-
-    def differing(self, chunk: list[Any]) -> set[Key]:
+    def differing(self, chunk: list[Touched]) -> set[Key]:
         """The keys of which the target does not hold what was given back."""
-        sides = self.sides
-        target = as_compared(self.job, sides.truth, sides.target, sides.fold)[1].fetch(
-            [one.key for one in chunk]
-        )
-        return {one.key for one in chunk if self._compared_part(only(target.get(one.key, ()))) != one.wanted}
-
-    def _compared_part(self, line: bytes | None) -> str | None:
-        """The hash of what is compared of a row: so no value is in what is left of a look."""
-        if line is None:
-            return None
-        sides = self.sides
-        columns = as_compared(self.job, sides.truth, sides.target, sides.fold)[0].layout.columns
-        fields = [field for column, field in zip(columns, line.split(b"\t"), strict=False) if column.compared]
-        return sha256(b"\t".join(fields))
+        return self.not_holding({one.key: one.line["wanted"] for one in chunk})
