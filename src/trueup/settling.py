@@ -66,8 +66,8 @@ class Settlement:
 
         ENDED: the run has its end state and its lock is left. PAUSED: it keeps its lock, and can be resumed.
         STOPPING: tasks are not proved stopped yet. UNFINISHED: partitions are left to be worked.
-        COMPLETE: all of this phase, or of its canary, were accepted, and more follows: another phase, or the
-        verification.
+        COMPLETE: all of this phase, or of its canary, were accepted, or it is a repair, and more follows:
+        another phase, or the verification.
         Raises StoreUnavailable; Stale where something moved meanwhile: call it again.
         """
         run = self._ledger.runs.get(run_id)
@@ -161,20 +161,42 @@ class Settlement:
         return run.is_planned and ended >= run.to_be_worked(phase)
 
     def _end(self, run: Run, phase: Phase) -> Run:
-        """The run after a complete phase: still open where all is well and another phase follows."""
-        counts, expected = self._ledger.verdicts.counts(run.run_id, phase), run.to_be_worked(phase)
-        good = counts.tally(PartitionStatus.ACCEPTED, PartitionStatus.SKIPPED).partitions
-        if good < expected:
-            why = f"{expected - good} of {expected} partitions did not make it"
-            where = "the canary" if run.is_canary(phase) else f"the phase {phase.value}"
-            why += f" in {where}" if run.is_canary(phase) or phase is not run.phases[-1] else ""
-            return self._stop(run, RunStatus.FAILED, why)
+        """The run after a complete phase: still open where all is well and another phase follows.
+
+        A repair that failed is looked at before its run ends: what was done of it is done.
+        """
+        if phase is Phase.REPAIR:
+            return run
+        ending = (Phase.REPAIR, phase) if phase is Phase.VERIFY else (phase,)
+        if missed := [why for one in ending if (why := self._missed(run, one))]:
+            missed += self._found(run) if phase is Phase.VERIFY else []
+            return self._stop(run, RunStatus.FAILED, "; ".join(missed))
         if not run.is_canary(phase) and self._is_through(run, phase) and not run.is_unverified:
             # Closed first, like every run: a task that registers late is refused, or seen and proved stopped.
             why = self._verdict(run) or _ALL_WELL
             why += f"; verified by {run.verification.job}: {run.verification}" if run.verification else ""
             return self._stop(run, RunStatus.SUCCEEDED, why)
         return run
+
+    def _found(self, run: Run) -> list[str]:
+        """What was seen of a repair that failed, or why that cannot be told."""
+        try:
+            found = self._verdict(run)
+        except ArtifactError as changed:
+            found = str(changed)
+        return [found] if found else []
+
+    def _missed(self, run: Run, phase: Phase) -> str | None:
+        """How many partitions did not make it in a phase; None where all did."""
+        counts, expected = self._ledger.verdicts.counts(run.run_id, phase), run.to_be_worked(phase)
+        good = counts.tally(PartitionStatus.ACCEPTED, PartitionStatus.SKIPPED).partitions
+        if good >= expected:
+            return None
+        why = f"{expected - good} of {expected} partitions did not make it"
+        if run.is_canary(phase):
+            return f"{why} in the canary"
+        is_named = run.kind == "reconcile" or phase is not run.phases[-1]
+        return f"{why} in the phase {phase.value}" if is_named else why
 
     def _stop(self, run: Run, goal: RunStatus, why: str) -> Run:
         """The run as it then stands: what was counted is true of the generation that was read only."""

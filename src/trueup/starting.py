@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,7 @@ from trueup.ledger.table import Key
 from trueup.metrics import UNMEASURED, Metrics
 from trueup.model.base import sha256
 from trueup.model.jobs import AnyJob
-from trueup.model.ledger import Run
+from trueup.model.ledger import PartitionItem, Run
 from trueup.model.plan import CodeIdentity, Dispatch, Partition, Plan
 from trueup.model.reconcile_job import Reconciliation
 from trueup.model.request import Request
@@ -39,11 +39,21 @@ from trueup.planning.forecast import forecast
 STARTER = "trueup:dispatch"
 NO_CANDIDATES = "nothing differed"
 NOT_REPAIRED = "nothing was repaired"
-# What a partition needs to have counted in which phase, to be worked in the one after it.
-_BEFORE = {
-    Phase.CONFIRM: (Phase.COMPARE, "produced", NO_CANDIDATES),
-    Phase.REPAIR: (Phase.CONFIRM, "produced", "nothing is confirmed"),
-    Phase.VERIFY: (Phase.REPAIR, "written", NOT_REPAIRED),
+
+
+def _produced(item: PartitionItem) -> bool:
+    return item.counters.produced > 0
+
+
+def _may_have_written(item: PartitionItem) -> bool:
+    return item.may_have_written
+
+
+# What has to be true of a partition in which phase, for it to be worked in the one after it.
+_BEFORE: Mapping[Phase, tuple[Phase, Callable[[PartitionItem], bool], str]] = {
+    Phase.CONFIRM: (Phase.COMPARE, _produced, NO_CANDIDATES),
+    Phase.REPAIR: (Phase.CONFIRM, _produced, "nothing is confirmed"),
+    Phase.VERIFY: (Phase.REPAIR, _may_have_written, NOT_REPAIRED),
 }
 
 
@@ -247,13 +257,11 @@ class Starter:
         """Of a reconciliation only partitions are looked at again, or repaired, where something was found."""
         if phase not in _BEFORE:
             return
-        earlier, counter, why = _BEFORE[phase]
+        of, (earlier, is_worked, why) = run.run_id, _BEFORE[phase]
         if run.undoes and phase is Phase.REPAIR:
-            undone = self._ledger.partitions.get_many(run.undoes, Phase.REPAIR, ids)
-            done, why = [one for one, item in undone.items() if not item.may_have_written], NOT_REPAIRED
-        else:
-            before = self._ledger.partitions.get_many(run.run_id, earlier, ids)
-            done = [one for one, item in before.items() if not getattr(item.counters, counter)]
+            of, (earlier, is_worked, why) = run.undoes, _BEFORE[Phase.VERIFY]
+        before = self._ledger.partitions.get_many(of, earlier, ids)
+        done = [one for one, item in before.items() if not is_worked(item)]
         if done:
             self._ledger.verdicts.skip(run.run_id, phase, done, who=STARTER, why=why)
 

@@ -22,11 +22,12 @@ from trueup.model.reconcile_job import Reconciliation
 from trueup.model.states import GateStatus, Phase, RunStatus
 from trueup.reporting.repairs import Repairs
 from trueup.schemas import published_report
+from trueup.testing.rows import MemoryRows
 
 from .api_cases import Client, api_of
 from .api_server import be, serving
 from .handler_fakes import WRITE, Execution
-from .handler_world import World
+from .handler_world import World, resumed
 from .test_handlers_reconcile import JOB, drifted, same, world_of
 
 BOB = "arn:aws:iam::123456789012:user/bob"
@@ -73,6 +74,82 @@ def test_what_a_second_person_approved_is_repaired_and_verified() -> None:
     repaired = Repairs(world.ledger, world.artifacts).of(ended)
     assert repaired is not None
     assert (BOB, WRITE) == (repaired.approved_by, repaired.code)
+
+
+def failing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row that is to be deleted makes its partition fail for good, before it is touched."""
+    whole = MemoryRows.apply
+
+    def apply(rows: MemoryRows, change: Any) -> Any:
+        if change.key == ("99",):
+            raise RuntimeError("the target is on fire")
+        return whole(rows, change)
+
+    monkeypatch.setattr(MemoryRows, "apply", apply)
+
+
+FAILED = (
+    "1 of 2 partitions did not make it in the phase repair; UNREPAIRED: 1 items: INTENDED; "
+    "looked at again: 1 UNTOUCHED, 1 VERIFIED"
+)
+
+
+def to_the_look(world: World, execution: Execution) -> None:
+    """On to where the machine waits for the lag before it looks again."""
+    while (execution.told or {}).get("at", {}).get("phase") != "verify":
+        world._turn(execution)
+
+
+def test_what_was_touched_is_looked_at_though_a_partition_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch)
+    world, run, execution, gate = waiting()
+    approve(world, gate)
+    world.play(execution)
+    ended = world.run(run.run_id)
+    assert (RunStatus.FAILED, FAILED, "FAILED") == (ended.status, ended.reason, execution.status)
+    phases = [task.order.phase for task in world.ecs.tasks.values()]
+    assert [Phase.COMPARE, Phase.CONFIRM, Phase.REPAIR, Phase.VERIFY] == list(dict.fromkeys(phases))
+    assert {} == world.ledger.locks.get("numbers").holders
+    report = world.reports.of(run.run_id)
+    assert report is not None
+    assert (Phase.REPAIR, ["key=20.."]) == (report.phase, [one.partition_id for one in report.troubles])
+    kinds = {one.kind for one in world.reports.evidence(run.run_id).manifest.objects}
+    assert {"verification", "before-images and outcomes"} <= kinds
+
+
+def test_the_lag_is_waited_for_also_where_nobody_told_of_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch)
+    world, run, execution, gate = waiting()
+    assert world.rows is not None
+    world.rows["truth"][0]["v"] = "newer"  # type: ignore[index]
+    approve(world, gate)
+    to_the_look(world, execution)
+    assert ("lag", 90) == (execution.told["do"], execution.told["seconds"])  # type: ignore[index]
+    world.play(execution)
+    assert "looked at again: 1 UNTOUCHED" in str(world.run(run.run_id).reason)
+
+
+def test_a_run_that_is_paused_while_it_looks_at_a_failed_repair_goes_on_with_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failing(monkeypatch)
+    world, run, execution, gate = waiting()
+    approve(world, gate)
+    while all(task.order.phase is not Phase.VERIFY for task in world.ecs.tasks.values()):
+        world._turn(execution)
+    world.ledger.runs.stop(run.run_id, RunStatus.PAUSED, who="ann", why="lunch")
+    world.play(execution)
+    paused = world.run(run.run_id)
+    assert (RunStatus.PAUSED, "SUCCEEDED") == (paused.status, execution.status)
+    assert run.run_id in world.ledger.locks.get("numbers").holders
+    world.play(resumed(world, paused))
+    ended = world.run(run.run_id)
+    assert (RunStatus.FAILED, 2, FAILED) == (ended.status, ended.generation, ended.reason)
+    repaired = Repairs(world.ledger, world.artifacts).of(ended)
+    assert repaired is not None
+    assert ["UNTOUCHED delete 1", "VERIFIED insert 1"] == [
+        f"{one.outcome} {one.action} {one.items}" for one in repaired.verified
+    ]
 
 
 def test_a_job_that_repairs_nothing_ends_with_its_report() -> None:
@@ -258,6 +335,25 @@ def test_commands_exit_with_3_while_a_report_waits_and_with_0_once_it_is_repaire
     assert "APPLIED" in page.read_text()
     document = json.loads(said(capsys, "report", run_id, "--json", code=0))
     assert ("DRIFT", "REPAIRED") == (document["verdict"], document["repair"]["verdict"])
+
+
+def test_commands_exit_with_1_for_a_repair_that_failed_and_show_what_was_seen(
+    served: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    failing(monkeypatch)
+    run_id = said(capsys, "start", "numbers", "--wait", "--every", "0", code=3).splitlines()[0]
+    approved(capsys, monkeypatch, run_id)
+    assert FAILED in said(capsys, "status", run_id, "--watch", "--every", "0", code=1)
+    assert "FAILED" in said(capsys, "partitions", run_id, code=0)
+    page = tmp_path / "page.html"
+    told = said(capsys, "report", run_id, "--html", str(page), code=1)
+    for line in (f"{run_id}  UNREPAIRED", "INTENDED delete 1", "UNTOUCHED delete 1", "VERIFIED insert 1"):
+        assert line in told
+    assert "the target is on fire" in told
+    shown = page.read_text()
+    assert "differs still: the row is as it was before it was to be changed" in shown
+    (item,) = [row for row in shown.split("<tr>") if ">99<" in row and ">INTENDED<" in row]
+    assert ">UNTOUCHED<" in item
 
 
 def test_what_a_person_rejected_is_drift_still(

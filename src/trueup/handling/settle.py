@@ -98,10 +98,13 @@ class Settling:
             return moves.enter(run, phase)
         plan = self.artifacts.plan_of(run)
         assert plan.job.kind == "reconcile"  # no other kind looks twice
-        earlier = run.phases[run.phases.index(phase) - 1]
-        before = self.ledger.verdicts.counts(run.run_id, earlier).tally().records
-        found = before.produced if phase is Phase.CONFIRM else before.written
-        return moves.later(moves.beginning(run, phase), plan.job.lag if found else 0)
+        seconds = plan.job.lag if self._is_anything_to_look_at(run, phase) else 0
+        return moves.later(moves.beginning(run, phase), seconds)
+
+    def _is_anything_to_look_at(self, run: Run, phase: Phase) -> bool:
+        if phase is Phase.CONFIRM:
+            return self.ledger.verdicts.counts(run.run_id, Phase.COMPARE).tally().records.produced > 0
+        return any(item.may_have_written for item in self.ledger.partitions.all(run.run_id, Phase.REPAIR))
 
     def _hand_out(self, run: Run, at: Position) -> Move:
         mark = self._mark(run, at.phase)

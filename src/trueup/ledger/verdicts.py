@@ -126,11 +126,23 @@ class Verdicts:
 
         REFUSED and REJECTED begin from the start with counters at zero, but a repair goes on from where it
         was: rows as they were are stored up to there. The fence stays. Those that are PENDING already stay
-        as they are. Raises UsageError where one of them is in no such state (nothing is changed then), Stale
-        where one moved meanwhile.
+        as they are. Raises UsageError where one of them is in no such state, or was repaired and is looked at
+        again by now (nothing is changed then), Stale where one moved meanwhile.
         """
+        if phase is Phase.REPAIR:
+            self._must_not_be_looked_at(run_id, partition_ids)
         verb = _Verb("retry", states.RETRYABLE, _P.PENDING, _again(phase), who, why)
         self._operate(run_id, phase, partition_ids, verb)
+
+    def _must_not_be_looked_at(self, run_id: str, partition_ids: Sequence[str]) -> None:
+        """What would be repaired now, nobody would look at again."""
+        for item in self._read_all(run_id, Phase.VERIFY, partition_ids):
+            if item.seq or item.status is not _P.PENDING:
+                raise UsageError(
+                    f"What was repaired of partition {item.partition_id} is looked at again already: "
+                    f"its phase verify is {item.status}.",
+                    remedy="Let the run end; a new one finds what is left, and asks for it to be approved.",
+                )
 
     def skip(self, run_id: str, phase: Phase, partition_ids: Sequence[str], *, who: str, why: str) -> None:
         """Leave partitions out, with a reason. Raises UsageError and Stale as `retry` does."""

@@ -19,6 +19,7 @@ from trueup.reporting.heat import heat_map
 from trueup.texts import storable
 from trueup.watching.planned import planned_items
 from trueup.watching.rejects import lines_from
+from trueup.watching.status import troubled_phase
 
 MOST_LAUNCHES = 1_000
 MOST_TROUBLES = 500
@@ -40,7 +41,8 @@ class Gatherer:
     def report(self, run: Run) -> Report:
         """The report of a run that has ended. Raises StoreUnavailable, ArtifactError."""
         by_phase = self._ledger.verdicts.counts_by_phase(run.run_id)
-        phase = next((one for one in reversed(run.phases) if one in by_phase), run.phases[0])
+        last = next((one for one in reversed(run.phases) if one in by_phase), run.phases[0])
+        phase = troubled_phase(run, by_phase) or last
         counts = by_phase.get(phase, Counts())
         plan = self._artifacts.plan_of(run) if run.is_planned else None
         items = self._items(run, phase, plan)

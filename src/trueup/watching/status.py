@@ -12,7 +12,7 @@ from trueup.errors import ArtifactError, ArtifactMissing
 from trueup.ledger import Ledger
 from trueup.model.ledger import Counts, PartitionItem, Run, TaskItem
 from trueup.model.plan import Plan
-from trueup.model.states import Phase, RunStatus
+from trueup.model.states import RETRYABLE, Phase, RunStatus
 from trueup.model.view import Eta, GateView, RunDetail, RunView, Spending, TaskView
 from trueup.planning.estimate import spent
 from trueup.planning.packing import slice_count
@@ -148,11 +148,17 @@ class Watch:
 
 
 def current_phase(run: Run, counts: Mapping[Phase, Counts]) -> Phase:
-    """The first phase that is not complete; of a run that is through, the last."""
+    """The first phase that is not complete; of a run that is through, that of a failure, or the last."""
     for phase in run.phases:
         if not run.is_planned or counts.get(phase, Counts()).tally().partitions < run.expected(phase):
             return phase
-    return run.phases[-1]
+    return troubled_phase(run, counts) or run.phases[-1]
+
+
+def troubled_phase(run: Run, counts: Mapping[Phase, Counts]) -> Phase | None:
+    """The first phase in which a partition did not make it; a repair is followed by one all the same."""
+    bad = (phase for phase in run.phases if counts.get(phase, Counts()).tally(*RETRYABLE).partitions)
+    return next(bad, None)
 
 
 def _task(task: TaskItem, standing: Standing) -> TaskView:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from trueup.errors import Stale, UsageError
 from trueup.ledger import Decision, keys
@@ -268,6 +269,22 @@ class RetrySuite:
             scene.ledger.verdicts.retry(scene.run_id, Phase.REPAIR, [status.value], who="ann", why="fixed")
             kept = parts.get(scene.run_id, Phase.REPAIR, status.value)
             assert ("v1:5", counted(5), ("1.jsonl",)) == (kept.cursor, kept.counters, kept.reject_parts)
+
+    def test_a_repair_is_not_retried_once_what_it_touched_is_looked_at(self, table: Table) -> None:
+        scene = Scene(table)
+        parts, verdicts = scene.ledger.partitions, scene.ledger.verdicts
+        for name in ("p", "q", "r"):
+            failed = parts.take(replace(scene.owner(), phase=Phase.REPAIR), name).item
+            verdicts.decide(scene.run_id, Phase.REPAIR, [Decision(failed, P.FAILED)])
+        parts.take(replace(scene.owner(2, "task-b"), phase=Phase.VERIFY), "p")
+        verdicts.skip(scene.run_id, Phase.VERIFY, ["q"], who="ann", why="nothing was repaired")
+        retry = partial(verdicts.retry, scene.run_id, Phase.REPAIR, who="ann", why="mended")
+        for name in ("p", "q"):
+            told = refusal(UsageError, retry, ["r", name])
+            assert f"What was repaired of partition {name} is looked at again already" in str(told)
+        retry(["r"])
+        stand = {name: parts.get(scene.run_id, Phase.REPAIR, name).status for name in ("p", "q", "r")}
+        assert {"p": P.FAILED, "q": P.FAILED, "r": P.PENDING} == stand
 
     def test_a_retry_clears_what_bounds_faults(self, table: Table) -> None:
         scene = Scene(table)
