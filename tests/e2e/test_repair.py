@@ -21,7 +21,7 @@ from trueup.local.targets import FLIGHTS_BUCKET
 from trueup.model.base import sha256
 from trueup.model.gate import Gate
 from trueup.model.repair import RepairReport
-from trueup.model.states import Phase, RunStatus
+from trueup.model.states import PartitionStatus, Phase, RunStatus
 from trueup.reporting.repairs import Repairs
 
 from .numbered import assert_nothing_is_left
@@ -254,6 +254,51 @@ def test_a_delete_whose_answer_is_lost_is_told_as_ours(
     assert "call-answer-lost" in {one.fault for one in summary.faults.strikes(run_id)}
     assert "REPAIRED" == report.verdict, report.reasons
     assert_each_once(summary, report, wrong)
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "seen"),
+    [(1, "UNTOUCHED"), (2, "VERIFIED")],
+    ids=["with the intents stored", "with the outcomes stored"],
+)
+def test_what_a_repair_touched_that_failed_in_part_is_looked_at_before_its_run_fails(
+    summary: Stack, wrong: Damage, capsys: pytest.CaptureFixture[str], checkpoint: int, seen: str
+) -> None:
+    run_id = reconciled(capsys)
+    first = summary.ledger.runs.get(run_id).launches + 1
+    # Its input is wrong, says the first of three tasks; the first of those that look again is killed at it.
+    strike(summary, run_id, first, fault("exit", checkpoint=checkpoint, code=64))
+    strike(summary, run_id, first + 3, fault("kill", checkpoint=1))
+    signed(summary, run_id)
+    run = ended(summary, run_id, 300)
+    assert ["exit", "kill"] == sorted(one.fault for one in summary.faults.strikes(run_id))
+    report = Repairs(summary.ledger, summary.artifacts).of(run)
+    assert report is not None
+    assert (RunStatus.FAILED, "UNREPAIRED") == (run.status, report.verdict)
+    assert str(run.reason).startswith("1 of 3 partitions did not make it in the phase repair; UNREPAIRED: ")
+
+    items = summary.ledger.partitions.all(run_id, Phase.REPAIR)
+    (failed,) = [one.partition_id for one in items if one.status is PartitionStatus.FAILED]
+    looks = [line for line in lines(summary, report, Phase.VERIFY) if not line.get("again")]
+    assert sorted(wrong.before) == sorted(tuple(line["key"]) for line in looks)
+    mine = [one for one in report.objects if one.partition_id == failed]
+    of_it = {
+        tuple(line["key"])
+        for line in lines(summary, report.model_copy(update={"objects": mine}), Phase.VERIFY)
+    }
+    assert {seen} == {line["verification"] for line in looks if tuple(line["key"]) in of_it}
+    assert {"VERIFIED"} == {line["verification"] for line in looks if tuple(line["key"]) not in of_it}
+    left = of_it if seen == "UNTOUCHED" else set()
+    assert left == set(differing(summary.client("dynamodb"), TABLE, wrong.before))
+
+    found = document(capsys, "evidence", run_id)
+    assert {} == found["changed"]
+    assert {"verification", "before-images and outcomes"} <= {
+        one["kind"] for one in found["manifest"]["objects"]
+    }
+    assert 1 == main(["status", run_id])
+    assert 1 == main(["report", run_id])
+    assert run_id not in summary.ledger.locks.get("flights-summary").holders
 
 
 def strike(up: Stack, run_id: str, launch: int, one: Fault) -> None:
