@@ -82,8 +82,8 @@ def test_a_call_that_starts_nothing_says_why(call: dict[str, Any], name: str, wo
     assert told[1].startswith(words)
 
 
-def test_a_task_in_a_vpc_needs_a_network_configuration() -> None:
-    """API reference, RunTask, networkConfiguration; aws-actions/amazon-ecs-deploy-task-definition#802."""
+def with_a_vpc() -> Case:
+    """A Fargate whose definition `vpc` is for awsvpc."""
     case = Case()
     main = {"name": "main", "image": "app"}
     case.fargate.definitions.register(
@@ -97,11 +97,26 @@ def test_a_task_in_a_vpc_needs_a_network_configuration() -> None:
         },
         0,
     )
+    return case
+
+
+def test_a_task_in_a_vpc_needs_a_network_configuration() -> None:
+    """API reference, RunTask, networkConfiguration; aws-actions/amazon-ecs-deploy-task-definition#802."""
+    case = with_a_vpc()
     assert "subnet-1" == read(case, taskDefinition="vpc", networkConfiguration=SUBNETS).subnet
     assert (
         "InvalidParameterException",
         "Network Configuration must be provided when networkMode 'awsvpc' is specified.",
     ) == refused(case, taskDefinition="vpc")
+
+
+@on_a_loop
+async def test_the_subnet_that_a_call_names_is_told_back() -> None:
+    """[botocore ecs] Task.attachments. There are no networks here."""
+    case = with_a_vpc()
+    await case.run(taskDefinition="vpc", networkConfiguration=SUBNETS)
+    (interface,) = case.events[-1]["detail"]["attachments"]
+    assert {"name": "subnetId", "value": "subnet-1"} in interface["details"]
 
 
 @pytest.mark.parametrize(

@@ -248,6 +248,31 @@ def test_another_role_or_other_tags_are_the_same_request_and_change_nothing() ->
     play(scene)
 
 
+def test_tracing_and_encryption_are_told_as_they_were_asked_for() -> None:
+    # [botocore] DescribeStateMachine. Nothing is traced or encrypted here.
+    async def scene(world: World) -> None:
+        asked = {
+            "tracingConfiguration": {"enabled": True},
+            "encryptionConfiguration": {"type": "AWS_OWNED_KEY"},
+        }
+        body = {"name": "m", "definition": json.dumps(SLOW), "roleArn": ROLE}
+        arn = world.api("CreateStateMachine", **body, **asked)["stateMachineArn"]
+        told = world.api("DescribeStateMachine", stateMachineArn=arn)
+        assert asked == {name: told[name] for name in asked}
+
+    play(scene)
+
+
+def test_no_rate_of_calls_is_limited() -> None:
+    # aws-facts section 1.2: 1,300 starts at once are the most in the largest regions.
+    async def scene(world: World) -> None:
+        arn = world.create(machine(("P", passing())))
+        for _ in range(1_301):
+            world.start(arn)
+
+    play(scene)
+
+
 def test_validation_tells_every_problem_with_its_place() -> None:
     async def scene(world: World) -> None:
         answer = world.api(
