@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 from typing import Any
 
 import pytest
+
+from trueup.local.stepfunctions.errors import ApiError
 
 from .distributed import Bucket, distributed, reader
 from .harness import Services, execute, passing
@@ -124,6 +127,62 @@ def test_an_items_pointer_selects_an_object_too() -> None:
     states = distributed(("P", passing()), ItemReader=reader(ItemsPointer="/deep"), ItemSelector=PAIRS)
     ran = execute(states, {"version": "1"}, Bucket(items='{"deep": {"a": 5}}'))
     assert [{"key": "a", "value": 5, "index": 0}] == ran.output
+
+
+@pytest.mark.parametrize(
+    ("expected", "pointer"),
+    [
+        (1, "/a~1b"),
+        (2, "/m~0n"),
+        (3, "/~01"),  # ~0 comes last: no slash is made of it
+        (4, "/"),
+        (5, "/ "),
+        (6, "/c%d"),
+        (7, "/0"),
+        (8, "/list/0"),
+        (9, "/list/1/deep"),
+    ],
+)
+def test_an_items_pointer_is_a_json_pointer(expected: int, pointer: str) -> None:
+    # RFC 6901, sections 3 to 5.
+    file = {"a/b": [1], "m~n": [2], "~1": [3], "": [4], " ": [5], "c%d": [6], "0": [7]}
+    content = json.dumps(file | {"list": [[8], {"deep": [9]}]})
+    ran = execute(
+        distributed(("P", passing()), ItemReader=reader(ItemsPointer=pointer)),
+        {"version": "v"},
+        Bucket(items=content),
+    )
+    assert [expected] == ran.output
+
+
+@pytest.mark.parametrize(
+    "pointer", ["/nix", "/list/2", "/list/-", "/list/00", "/list/+0", "/list/a", "/list/0/0"]
+)
+def test_an_items_pointer_that_points_to_nothing_fails_the_map_run(pointer: str) -> None:
+    # RFC 6901, section 4: no signs, no zeros in front, and `-` is the element after the last.
+    ran = execute(
+        distributed(("P", passing()), ItemReader=reader(ItemsPointer=pointer)),
+        {"version": "v"},
+        Bucket(items='{"list": [0, 1]}'),
+    )
+    assert ("States.ItemReaderFailed", f"The ItemsPointer {pointer} points to nothing") == (
+        ran.error,
+        ran.cause,
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"ItemsPointer": "list"}, "has to be a JSON pointer such as /items"),
+        ({"ItemsPointer": "$.list"}, "has to be a JSON pointer such as /items"),
+        ({"ItemsPointer": "/" + "x" * 1_999}, "of fewer than 2,000 characters"),
+        ({"ItemsPointer": "/list", "InputType": "CSV"}, "selects in JSON, not in CSV"),
+    ],
+)
+def test_what_is_no_pointer_is_refused_when_the_machine_is_created(config: Any, words: str) -> None:
+    with pytest.raises(ApiError, match=words):
+        execute(distributed(("P", passing()), ItemReader=reader(**config)), {"version": "v"}, Bucket())
 
 
 def test_an_element_of_an_array_has_no_key() -> None:

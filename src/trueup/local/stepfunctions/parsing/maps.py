@@ -23,6 +23,8 @@ from trueup.local.stepfunctions.values import MAX_DATA, Json
 
 MAX_ITEMS = 100_000_000
 MAX_CONCURRENCY = 10_000
+POINTER_END = 2_000
+"""An ItemsPointer is shorter (aws-facts section 1.3)."""
 _LABEL = 40
 _READERS = {
     "arn:aws:states:::s3:getObject": "getObject",
@@ -141,16 +143,28 @@ def _reader(fields: Fields) -> Reader:
 
 def _configured(config: Fields, action: str, parameters: Template) -> Reader:
     kinds = ("JSON", "JSONL", "CSV")
+    input_type = config.one_of("InputType", kinds, "JSON")
     return Reader(
         action=action,
         parameters=parameters,
-        input_type=config.one_of("InputType", kinds, "JSON"),
-        pointer=config.text("ItemsPointer"),
+        input_type=input_type,
+        pointer=_pointer(config, input_type),
         flatten=_flattens(config, action),
         max_items=_setting(config, "MaxItems", MAX_ITEMS),
         csv_headers=_headers(config),
         csv_delimiter=_DELIMITERS[config.one_of("CSVDelimiter", tuple(_DELIMITERS), "COMMA")],
     )
+
+
+def _pointer(config: Fields, input_type: str) -> str | None:
+    """A JSON pointer (RFC 6901) into files of JSON."""
+    pointer = config.text("ItemsPointer")
+    if pointer is not None and input_type != "JSON":
+        config.problem(SCHEMA, f"ItemsPointer selects in JSON, not in {input_type}", "ItemsPointer")
+    elif pointer and not (pointer.startswith("/") and len(pointer) < POINTER_END):
+        words = f"has to be a JSON pointer such as /items, of fewer than {POINTER_END:,} characters"
+        config.problem(SCHEMA, f"ItemsPointer {words}", "ItemsPointer")
+    return pointer
 
 
 def _flattens(config: Fields, action: str) -> bool:
