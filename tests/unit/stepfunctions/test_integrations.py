@@ -109,7 +109,8 @@ def test_lambda_invoke_gives_whatever_the_call_gave() -> None:
     call = optimized("lambda:invoke", {"FunctionName": "f", "LogType": "Tail"})
     output = execute(call, services=Services(lambda_invoke=lambda _: answer)).output
     assert ("3", "bG9n", {}) == (output["ExecutedVersion"], output["LogResult"], output["Payload"])
-    assert "bG9n" == output["SdkHttpMetadata"]["HttpHeaders"]["X-Amz-Log-Result"]
+    headers = output["SdkHttpMetadata"]["HttpHeaders"]
+    assert ("bG9n", "3") == (headers["X-Amz-Log-Result"], headers["X-Amz-Executed-Version"])
 
 
 def test_attributes_are_in_the_order_of_a_hash_map_and_headers_in_that_of_the_alphabet() -> None:
@@ -130,6 +131,22 @@ def test_an_invocation_that_is_not_waited_for_has_no_payload() -> None:
     services = Services(lambda_invoke=lambda _: {"Payload": b"", "StatusCode": 202})
     output = execute(call, services=services).output
     assert {"Payload": "", "StatusCode": 202} == {name: output[name] for name in output if "Sdk" not in name}
+
+
+def test_an_error_of_sqs_has_its_name_of_the_model_and_its_older_code() -> None:
+    # [botocore sqs] QueueDoesNotExist, which the service also calls by the code of its query protocol.
+    def send(_: Any) -> Any:
+        raise ServiceFailure(
+            "AWS.SimpleQueueService.NonExistentQueue", "gone", request_id="r", shape="QueueDoesNotExist"
+        )
+
+    call = optimized("sqs:sendMessage", {"QueueUrl": "q", "MessageBody": "m"})
+    ran = execute(call, services=Services(sqs_sendMessage=send))
+    cause = (
+        "gone (Service: AmazonSQS; Status Code: 400; Error Code: AWS.SimpleQueueService.NonExistentQueue; "
+        "Request ID: r; Proxy: null)"
+    )
+    assert ("SQS.QueueDoesNotExistException", cause) == (ran.error, ran.cause)
 
 
 def test_causes_of_s3_have_the_second_id_of_the_request() -> None:

@@ -98,6 +98,22 @@ def test_lists_of_objects_show_no_encoding_that_nobody_asked_for(monkeypatch: py
         calls.close()
 
 
+@mock_aws
+def test_errors_of_sqs_bring_along_their_name_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    calls = BotoCalls({}, "us-east-1", threads=1, aws=True)
+    message = {"QueueUrl": "https://sqs.us-east-1.amazonaws.com/1/none", "MessageBody": "m"}
+    try:
+        with pytest.raises(ServiceFailure) as refused:
+            asyncio.run(calls.call("sqs", "sendMessage", message))
+    finally:
+        calls.close()
+    assert ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist") == (
+        refused.value.code,
+        refused.value.shape,
+    )
+
+
 @pytest.mark.parametrize("port", ["taken", "65536", "-1"])
 def test_a_port_that_cannot_be_had_is_told(capsys: pytest.CaptureFixture[str], port: str) -> None:
     with closing(listen()) as taken:

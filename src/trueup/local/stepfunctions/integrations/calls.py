@@ -145,6 +145,7 @@ def _refused(error: ClientError) -> ServiceFailure:
         status=about.get("HTTPStatusCode", 400),
         request_id=about.get("RequestId", ""),
         extended_id=about.get("HostId", ""),
+        shape=told.get("QueryErrorCode"),
     )
 
 

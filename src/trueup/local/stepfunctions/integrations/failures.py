@@ -38,7 +38,7 @@ def sdk_error(service: Service, failure: ServiceFailure) -> StateError:
 
 
 def _exception(service: Service, failure: ServiceFailure) -> str:
-    name = shapes.error_name(service.boto, failure.code)
+    name = shapes.error_name(service.boto, failure.shape)
     if name is None:
         return service.generic
     return name if name.endswith("Exception") else f"{name}Exception"

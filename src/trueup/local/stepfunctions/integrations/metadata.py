@@ -68,6 +68,8 @@ def _value(service: str, name: str, value: str, answer: Answer) -> str:
             return answer.request_id
         case "date":
             return formatdate(usegmt=True)
+        case "x-amz-executed-version":
+            return str(answer.output.get("ExecutedVersion", value))
         case "x-amz-crc32":
             return answer.headers.get("x-amz-crc32", str(zlib.crc32(answer.request_id.encode())))
         case "content-type":

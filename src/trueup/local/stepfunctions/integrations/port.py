@@ -54,7 +54,14 @@ class ServiceFailure(Exception):
     """A service refused, or could not be reached (`status` 0)."""
 
     def __init__(
-        self, code: str, message: str, *, status: int = 400, request_id: str = "", extended_id: str = ""
+        self,
+        code: str,
+        message: str,
+        *,
+        status: int = 400,
+        request_id: str = "",
+        extended_id: str = "",
+        shape: str | None = None,
     ) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
@@ -63,6 +70,8 @@ class ServiceFailure(Exception):
         self.request_id = request_id
         self.extended_id = extended_id
         """The second id that S3 gives to a request; other services give none."""
+        self.shape = shape or code
+        """What the service's model calls it, where its code is an older name (SQS)."""
 
 
 class Calls(Protocol):
