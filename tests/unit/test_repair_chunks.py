@@ -93,6 +93,7 @@ def test_what_was_done_before_a_kill_counts_though_the_breaker_trips(monkeypatch
     run.run()
     assert {first: "STALE_TARGET", second: "APPLIED", third: "APPLIED"} == done(run)
     assert "2 items: the repair stopped: too many items were stale or failed" in run.repaired.reasons
+    assert 2 == sum(one.items for one in run.repaired.verified if one.outcome == "VERIFIED")
     assert before == {key: by_id(both["target"]).get(key) for key in others}
 
 

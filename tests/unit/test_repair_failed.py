@@ -182,8 +182,11 @@ def test_a_partition_that_got_stuck_is_looked_at_too_and_so_is_one_that_was_give
     assert {0: "VERIFIED", 3: "VERIFIED", 7: "UNTOUCHED", 8: "VERIFIED", 12: "VERIFIED"} == seen(run)
 
 
-def test_what_the_breaker_left_keeps_nothing_from_being_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trueup.worker.repairing.AT_ONCE", 2)
+@pytest.mark.parametrize("at_once", [2, 50])
+def test_what_the_breaker_left_keeps_nothing_from_being_looked_at(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trueup.worker.repairing.AT_ONCE", at_once)
     both, wrong = damaged()
     run = repair_of(both, {"deletes": "asked", "breaker": {"share": 0.1, "sample": 4}})
     to(run, Phase.REPAIR)
