@@ -148,6 +148,8 @@ def _reconciled(case: Case) -> Case:
 
 RECONCILE = (
     Case("reconcile", "WaitsForTheLag", (*PLANNED, *SETTLED, *WORKED, LAG, *SETTLED, *WORKED, OVER)),
+    Case("reconcile", "LooksAtARepairThatFailed",
+         (*PLANNED, *SETTLED, *WORKED, LAG, *SETTLED, *WORKED, FAILED), FAILS, "RunFailed"),
     *(_reconciled(case) for case in BACKFILL if case.name not in _OTHERWISE),
 )  # fmt: skip
 
