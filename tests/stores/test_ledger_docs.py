@@ -70,6 +70,7 @@ def test_the_keys_on_the_page_are_those_in_the_code() -> None:
         keys.schedule("<schedule>", "<scheduled time>"),
         keys.unsettled("<run>"),
         keys.ended("<run>", 40),
+        keys.downloaded("<run>", "<digest>", "<person>"),
         keys.listed("<run>", datetime(2026, 1, 1, tzinfo=UTC)),
     }
     assert of == {(_filled(pk), _filled(sk)) for pk, sk, _ in rows("What is in the table")}

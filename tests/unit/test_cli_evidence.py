@@ -25,8 +25,10 @@ from trueup.artifacts import evidence_key
 from trueup.artifacts.store import place
 from trueup.cli import COMMANDS, fetching, main
 from trueup.cli.fetching import file_name
+from trueup.errors import StoreUnavailable
 from trueup.model.base import canonical, sha256
 from trueup.model.evidence import Evidence, EvidenceObject
+from trueup.model.ledger import AuditEntry
 from trueup.reporting import evidence
 
 from .api_cases import Client, api_of, event_of
@@ -95,6 +97,51 @@ def test_the_example_of_the_command_works(
     assert 0 == main([*words, "--json"])
     assert "evidence" == json.loads(capsys.readouterr().out)["folder"]
     assert (tmp_path / "evidence" / "evidence.json").is_file()
+
+
+def test_who_downloads_is_on_the_trail_once_for_each_object(
+    world: World, run_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence, "PART_BYTES", 50)
+    assert 0 == main(["evidence", run_id])
+    assert [] == readings(world, run_id)
+    assert 0 == main(["evidence", run_id, "--to", str(tmp_path / "copy")])
+    told = readings(world, run_id)
+    assert {f"arn:aws:iam::123456789012:user/{name}" for name in ("ann",)} == {one.who for one in told}
+    names = {one.location: (f"evidence: {one.kind}", one.sha256) for one in manifest(world, run_id).objects}
+    found = {one.after["location"]: (one.subject, one.after["sha256"]) for one in told}
+    (key,) = found.keys() - names.keys()
+    assert key.endswith("evidence.json")
+    assert (names, len(names) + 1) == ({name: found[name] for name in names}, len(told))
+    assert "evidence: before-images and outcomes" in {one.subject for one in told}
+    assert 0 == main(["evidence", run_id, "--to", str(tmp_path / "again")])
+    assert 2 * len(told) == len(readings(world, run_id))
+
+
+def test_whoever_leaves_out_the_beginning_is_on_the_trail_too(world: World, run_id: str) -> None:
+    (before,) = [one for one in manifest(world, run_id).objects if one.kind == "repair"]
+    path = f"/runs/{run_id}/evidence/{before.sha256}"
+    for offset in (1, 2):
+        assert 200 == Client(api_of(world)).call("GET", path, query={"offset": str(offset)})[0]
+    (told,) = readings(world, run_id)
+    assert ("evidence: repair", before.sha256) == (told.subject, told.after["sha256"])
+
+
+def test_bytes_are_not_given_where_the_trail_cannot_be_written(
+    world: World, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one,) = [one for one in manifest(world, run_id).objects if one.kind == "repair"]
+
+    def silent(*_: Any, **__: Any) -> None:
+        raise StoreUnavailable("DynamoDB did not answer.")
+
+    monkeypatch.setattr(world.ledger.audit, "downloaded", silent)
+    path = f"/runs/{run_id}/evidence/{one.sha256}"
+    assert 503 == Client(api_of(world)).problem("GET", path)[0]
+
+
+def readings(world: World, run_id: str) -> list[AuditEntry]:
+    return [one for one in world.ledger.audit.of(run_id) if one.verb == "read-evidence"]
 
 
 def test_nothing_is_written_over(run_id: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from trueup.clock import Clock
 from trueup.ledger import keys
 from trueup.ledger.table import Clause, Table, TransactionFailed, Write
-from trueup.model.base import cut
+from trueup.model.base import cut, sha256
 from trueup.model.ledger import AuditEntry
 from trueup.model.result import LONGEST_MESSAGE
 
@@ -57,6 +58,24 @@ class Audit:
         except TransactionFailed:
             return False
         return True
+
+    def downloaded(
+        self, run_id: str, digest: str, *, who: str, subject: str, location: str, begins: bool
+    ) -> None:
+        """Tell that somebody reads the evidence of a hash: whenever they begin, and not with each part.
+
+        Whoever goes on without having begun is told of, too, once.
+        """
+        after = {"sha256": digest, "location": location}
+        entry = self.entry(run_id, who=who, verb="read-evidence", subject=subject, after=after)
+        untold = Clause("the reading was not told before", "at", "absent")
+        mark = Write(
+            keys.downloaded(run_id, digest, sha256(who.encode())[:16]),
+            sets={"at": self._clock.now().isoformat(), "who": who},
+            clauses=() if begins else (untold,),
+        )
+        with suppress(TransactionFailed):
+            self._table.transact([mark, entry])
 
     def of(self, run_id: str) -> Iterator[AuditEntry]:
         """The trail of a run, oldest first."""

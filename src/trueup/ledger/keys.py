@@ -109,3 +109,8 @@ def listed(run_id: str, created_at: datetime) -> Key:
 def ended(run_id: str, launch: int) -> Key:
     """The mark that a launch's end is on the trail, so that it is told once."""
     return f"RUN#{run_id}", f"ENDED#{launch:08d}"
+
+
+def downloaded(run_id: str, digest: str, person: str) -> Key:
+    """The mark that it is on the trail that somebody read the evidence of that hash."""
+    return f"RUN#{run_id}", f"READ#{digest}#{person}"

@@ -130,9 +130,13 @@ class Reports:
         """What a reconciliation left, checked now. Raises NotFound, StoreUnavailable."""
         return Evidences(self._ledger, self._artifacts).checked(self._ledger.runs.get(run_id))
 
-    def evidence_part(self, run_id: str, digest: str, offset: int) -> EvidencePart:
-        """Bytes of the evidence with that SHA-256, from an offset on. Raises NotFound, StoreUnavailable."""
-        return Evidences(self._ledger, self._artifacts).part(self._ledger.runs.get(run_id), digest, offset)
+    def evidence_part(self, run_id: str, digest: str, offset: int, *, who: str) -> EvidencePart:
+        """Bytes of the evidence with that SHA-256, from an offset on; who reads them is on the trail.
+
+        Raises NotFound, StoreUnavailable.
+        """
+        run = self._ledger.runs.get(run_id)
+        return Evidences(self._ledger, self._artifacts).part(run, digest, offset, who=who)
 
     def location(self, run_id: str) -> str:
         """Where the page lies."""

@@ -71,12 +71,13 @@ class Evidences:
             changed=changed,
         )
 
-    def part(self, run: Run, digest: str, offset: int) -> EvidencePart:
-        """Bytes of what the manifest names by a hash, or of the manifest itself.
+    def part(self, run: Run, digest: str, offset: int, *, who: str) -> EvidencePart:
+        """Bytes of what the manifest names by a hash, or of it itself, once the trail says who reads them.
 
         Raises NotFound where there is no evidence yet, its manifest has no such hash, or the object is gone.
         """
-        key = self._key(run, digest)
+        kind, location = self._named(run, digest)
+        key = place(location)[1]
         try:
             data = self._artifacts.store.get_range(key, offset, PART_BYTES)
         except ArtifactMissing as gone:
@@ -84,17 +85,20 @@ class Evidences:
                 f"{key} is in the manifest of run {run.run_id}, and is there no more.",
                 remedy="Look whether a lifecycle rule removed it; the bucket keeps versions.",
             ) from gone
+        self._ledger.audit.downloaded(
+            run.run_id, digest, who=who, subject=f"evidence: {kind}", location=location, begins=offset == 0
+        )
         more = offset + PART_BYTES if len(data) == PART_BYTES else None
         return EvidencePart(sha256=digest, data=base64.b64encode(data).decode(), next=more)
 
-    def _key(self, run: Run, digest: str) -> str:
-        """Where the evidence of a hash lies: nothing can be asked for that the manifest does not name."""
+    def _named(self, run: Run, digest: str) -> tuple[str, str]:
+        """What the evidence of a hash is, and where it lies; what its manifest does not name is not found."""
         data = self._manifest(run)
         if digest == sha256(data):
-            return evidence_key(run.run_id)
+            return "manifest", self._artifacts.store.location(evidence_key(run.run_id))
         for one in Evidence.model_validate_json(data).objects:
             if one.sha256 == digest:
-                return place(one.location)[1]
+                return one.kind, one.location
         raise NotFound(
             f"The evidence of run {run.run_id} has nothing with the SHA-256 {digest}.",
             remedy=f"`trueup evidence {run.run_id}` lists what there is.",

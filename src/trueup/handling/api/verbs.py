@@ -245,7 +245,7 @@ def show_evidence(here: Services, call: Call, run_id: str) -> CheckedEvidence:
 def show_evidence_object(here: Services, call: Call, run_id: str, digest: str) -> EvidencePart:
     """Some bytes of the evidence that has this SHA-256, or of its manifest, from an offset on."""
     query = call.of_query(EvidenceQuery)
-    return here.reports.evidence_part(run_id, digest, query.offset)
+    return here.reports.evidence_part(run_id, digest, query.offset, who=call.caller)
 
 
 def estimate(here: Services, call: Call) -> Estimate:

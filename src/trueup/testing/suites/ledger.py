@@ -11,6 +11,7 @@ from trueup.testing.suites.partitions import PartitionSuite
 from trueup.testing.suites.runs import RunSuite, TaskSuite
 from trueup.testing.suites.support import LossyTable
 from trueup.testing.suites.table import TableSuite
+from trueup.testing.suites.trail import TrailSuite
 from trueup.testing.suites.verdicts import LargeSuite, VerdictSuite
 
 __all__ = ["LargeLedgerSuite", "LedgerSuite", "LossyTable", "TableSuite"]
@@ -20,6 +21,7 @@ class LedgerSuite(
     RunSuite,
     AskingSuite,
     TaskSuite,
+    TrailSuite,
     PartitionSuite,
     VerdictSuite,
     GateSuite,

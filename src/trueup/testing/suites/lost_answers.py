@@ -72,6 +72,9 @@ class LostAnswerSuite:
     def test_no_lost_answer_changes_what_ending_a_run_does(self, table: Table) -> None:
         self._survives(table, "runs.finish")
 
+    def test_no_lost_answer_changes_what_telling_of_a_download_does(self, table: Table) -> None:
+        self._survives(table, "audit.downloaded")
+
     def test_no_lost_answer_changes_what_registering_does(self, table: Table) -> None:
         self._survives(table, "tasks.register")
 

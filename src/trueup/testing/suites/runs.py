@@ -69,35 +69,6 @@ class RunSuite:
             assert scene.run_id in str(error)
             refusal(TrueupError, scene.ledger.runs.get, other.run_id)
 
-    def test_a_run_is_told_who_takes_its_repairs_back_in_their_order(self, table: Table) -> None:
-        scene = Scene(table)
-        runs = scene.ledger.runs
-        first = runs.create(a_run(undoes=scene.run_id), undone=runs.get(scene.run_id), why="wrong")
-        second = runs.create(a_run(undoes=scene.run_id), undone=runs.get(scene.run_id))
-        assert (first.run_id, second.run_id) == runs.get(scene.run_id).undone_by
-        _, told, _ = scene.ledger.audit.of(scene.run_id)
-        assert ("ann", "undo", "wrong") == (told.who, told.verb, told.why)
-        assert ({"undoneBy": []}, {"undoneBy": [first.run_id]}) == (told.before, told.after)
-
-    def test_of_two_that_begin_to_take_back_the_same_one_is_refused_and_does_not_exist(
-        self, table: Table
-    ) -> None:
-        scene = Scene(table)
-        read = scene.ledger.runs.get(scene.run_id)
-        first = scene.ledger.runs.create(a_run(undoes=scene.run_id), undone=read)
-        late = a_run(undoes=scene.run_id)
-        error = refusal(Stale, scene.ledger.runs.create, late, undone=read)
-        assert "it is taken back by those that were read" == error.clause
-        refusal(TrueupError, scene.ledger.runs.get, late.run_id)
-        assert first == scene.ledger.runs.create(first, undone=read)
-        assert (first.run_id,) == scene.ledger.runs.get(scene.run_id).undone_by
-
-    def test_a_run_that_was_stored_before_it_could_be_told_is_told(self, table: Table) -> None:
-        scene = Scene(table)
-        table.write(Write(keys.run(scene.run_id), removes=("undoneBy",)))
-        undo = scene.ledger.runs.create(a_run(undoes=scene.run_id), undone=scene.run)
-        assert (undo.run_id,) == scene.ledger.runs.get(scene.run_id).undone_by
-
     def test_a_run_id_that_another_request_has_is_refused(self, table: Table) -> None:
         scene = Scene(table)
         error = refusal(RequestError, scene.ledger.runs.create, a_run(run_id=scene.run_id))

@@ -57,6 +57,11 @@ def _launch_ended(scene: Scene) -> Call:
     return lambda ledger: ledger.audit.launch_ended(scene.run_id, 1, **told)
 
 
+def _downloaded(scene: Scene) -> Call:
+    told: Any = {"who": "ann", "subject": "evidence: report", "location": "s3://b/k", "begins": False}
+    return lambda ledger: ledger.audit.downloaded(scene.run_id, "f" * 64, **told)
+
+
 def _stop(scene: Scene) -> Call:
     return lambda ledger: ledger.runs.stop(scene.run_id, R.FAILED, who="ann", why="because")
 
@@ -219,6 +224,7 @@ WRITES: dict[str, list[Prepare]] = {
     "runs.verify": [_verify],
     "runs.settled": [_settled],
     "audit.launch_ended": [_launch_ended],
+    "audit.downloaded": [_downloaded],
     "runs.stop": [_stop],
     "runs.finish": [_finish],
     "tasks.register": [_register],
