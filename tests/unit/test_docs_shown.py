@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import inspect
 import json
 import os
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from unittest.mock import create_autospec
@@ -22,6 +24,7 @@ import typer.main
 from trueup.cli import app
 from trueup.jobfile import loads
 from trueup.jobs import Reconcile
+from trueup.local import ecs as servers
 from trueup.local import stack as stacks
 from trueup.local.ecs import Ecs
 from trueup.local.faults import Faults, served
@@ -35,6 +38,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"`((?:\.venv/bin/)?trueup [a-z][^`\n]*)`")
 COMMAND = re.compile(r"(?:^\$ |^|=\$\()(?:\.venv/bin/)?(trueup [a-z].*?)(?: \| .*\)| > \S+)?$", re.MULTILINE)
+OF_ECS = (ROOT / "docs" / "ecs.md").read_text(encoding="utf-8")
 GROUP: Any = typer.main.get_command(app)
 
 # Blocks that are neither of a sample, nor the tutorial, nor commands of ours: which test holds them.
@@ -43,6 +47,7 @@ HELD = {
     ("CONTRIBUTING.md", "make test"): "test_docs.py",
     ("contract.md", "{"): "test_contract_docs.py",
     ("deploying.md", "docker build"): "test_deploying_docs.py",
+    ("ecs.md", "from pathlib import Path"): "test_docs_shown.py",
     ("faults.md", "curl $TRUEUP_FAULTS"): "test_docs_shown.py",
     ("faults.md", "from trueup.local.faults import"): "test_docs_shown.py",
     ("job-file.md", "name: flights-summary"): "test_jobfile.py",
@@ -163,6 +168,32 @@ def test_the_python_of_the_page_of_faults_runs(monkeypatch: pytest.MonkeyPatch) 
     assert [("kill", "mine")] == [(one.fault, one.job) for one in options[0].faults.faults]
     assert "throttled" == up.faults.add.call_args.args[0].fault
     up.ecs.harm.assert_called_once_with("arn", "kill")
+
+
+def test_the_local_ecs_takes_the_options_of_its_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    @contextmanager
+    def served(options: servers.Options) -> Iterator[None]:
+        given.append(options)
+        yield
+
+    monkeypatch.setattr(servers, "serve", served)
+    exec(compile(ast.parse(block("ecs.md", "from pathlib")), "docs/ecs.md", "exec"), {})  # noqa: S102 - our own page
+    (options,) = given
+    assert (20, 0.5, ["run"]) == (options.cold_start, options.unseen, image_of(options).argv(None, ["run"]))
+    told = re.findall(r"^\| `(\w+)` \| .*: ([0-9.,]+)(?:, on AWS .*)? \|$", OF_ECS, re.MULTILINE)
+    unless_given = servers.Options(images=options.images)
+    assert {name: float(value.replace(",", "")) for name, value in told} == {
+        field.name: getattr(unless_given, field.name)
+        for field in fields(unless_given)
+        if field.type == "float"
+    }
+
+
+def image_of(options: servers.Options) -> servers.Image:
+    """The one that the page names."""
+    return asyncio.run(options.images.pull("counter"))
 
 
 def test_a_job_file_takes_the_repair_of_the_page() -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from trueup.cli import main
 from trueup.errors import LocalStackError
-from trueup.local.stack import Options
+from trueup.local.aws import LEADS_TO
+from trueup.local.faults import served
+from trueup.local.stack import Options, _ecs_options
 
 
 @pytest.fixture
@@ -82,3 +86,19 @@ def test_what_makes_no_sense_is_wrong_usage(
     assert 2 == main(["up", *words])
     assert said in capsys.readouterr().err
     assert [] == handed
+
+
+def test_options_of_fargate_images_and_a_path_reach_the_ecs_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/of/the/shell")
+    options = Options(images={"mine": tmp_path}, fargate={"unseen": 0.5, "kept": 60})
+    own = {LEADS_TO: "http://127.0.0.1:1", "AWS_ENDPOINT_URL_ECS": "http://127.0.0.1:2"}
+    with served() as faults:
+        told = _ecs_options(options, "http://127.0.0.1:3", own, {}, faults)
+    assert (0.5, 60, 0.0) == (told.unseen, told.kept, told.cold_start)
+    assert tmp_path == asyncio.run(told.images.pull("mine")).folder
+    # `python` is the one of the stack, with boto3.
+    assert f"{Path(sys.executable).parent}:/of/the/shell" == told.environment["PATH"]
+    assert own.items() <= told.environment.items()
+    assert own[LEADS_TO] == told.states

@@ -16,7 +16,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,8 @@ class Options:
     """Folders that stand for images of one's own, where tasks are processes."""
     containers: bool = False
     """Whether tasks are containers, of the engine that DOCKER_HOST names."""
+    fargate: Mapping[str, float] = field(default_factory=dict)
+    """What docs/ecs.md lists as options: `unseen`, `kept`, `cold_start` and their like."""
     mocks: Path | None = None
     """A mock configuration, for machines that are started with the name of a case."""
 
@@ -233,7 +235,7 @@ def _ecs_options(
         except ClientError as error:
             raise LookupError(error.response["Error"]["Message"]) from error
 
-    return local_ecs.Options(
+    told = local_ecs.Options(
         images=images_of(jobs, options.images),
         containers=Containers(builds=builds_of(jobs, project())) if options.containers else None,
         environment={
@@ -251,6 +253,7 @@ def _ecs_options(
         warm=(*WARM, "psycopg"),
         faults=faults.launches,
     )
+    return replace(told, **dict[str, Any](options.fargate))
 
 
 def _path() -> str:
