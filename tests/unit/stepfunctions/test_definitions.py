@@ -209,6 +209,21 @@ def test_only_s3_is_read_and_written_by_a_map(field: str, given: str, resource: 
     assert resource in told
 
 
+@pytest.mark.parametrize(
+    ("place", "field", "definition"),
+    [
+        ("/", "StartAt", {"States": {"A": passing(End=True)}}),
+        ("/", "StartAt", {"StartAt": "", "States": {"A": passing(End=True)}}),
+        ("/States/A", "Resource", machine(("A", {"Type": "Task"}))),
+        ("/States/A", "Resource", machine(("A", {"Type": "Task", "Resource": ""}))),
+        ("/States/A/Catch[0]", "Next", machine(("A", {**TASK, "Catch": [{"ErrorEquals": ["States.ALL"]}]}))),
+    ],
+)
+def test_what_is_not_there_is_told_once(place: str, field: str, definition: Any) -> None:
+    expected = f"SCHEMA_VALIDATION_FAILED: These fields are required: [{field}] at {place}"
+    assert expected == problems(definition)
+
+
 def test_every_problem_is_told_at_once() -> None:
     with pytest.raises(DefinitionError) as raised:
         parse_definition(json.dumps(machine(("A", passing(Foo=1)), ("B", passing(Bar=1)))))

@@ -61,8 +61,11 @@ class Fields:
         return self.raw.get(field, default)
 
     def text(self, field: str, *, required: bool = False) -> str | None:
-        """A string."""
-        return self._typed(field, lambda value: isinstance(value, str), "String", required=required)
+        """A string; an empty one is not there where it is required."""
+        text = self._typed(field, lambda value: isinstance(value, str), "String", required=required)
+        if required and text == "":
+            self._missing.append(field)
+        return text
 
     def boolean(self, field: str) -> bool:
         """A boolean; false when not given."""

@@ -108,17 +108,18 @@ def _labels(workflow: Workflow, place: str) -> Iterator[tuple[str, str]]:
 
 
 def _check_ways(fields: Fields, start_at: str, states: dict[str, State]) -> None:
-    if states and start_at not in states:
+    # What leads nowhere because it is not there at all has been told.
+    if states and start_at not in states and start_at:
         fields.problem(_TARGET, f"Missing 'Next' target: {start_at}", "StartAt")
     for state in states.values():
         for field, target in _ways(state):
-            if target not in states:
+            if target not in states and (target or field == "Default"):
                 fields.problem(_TARGET, f"Missing 'Next' target: {target}", f"States/{state.name}/{field}")
     if states and not any(map(_ends, states.values())):
         # AWS's own words, and nowhere in particular; it looks no further (measured: floci-io/floci#2786).
         fields.problems.append(Problem("MISSING_END_STATE", "Workflow has no terminal state", None))
         return
-    for name in _unreachable(start_at, states):
+    for name in _unreachable(start_at, states) if start_at else ():
         fields.problem(_TARGET, f'State "{name}" is not reachable.', f"States/{name}")
 
 

@@ -70,9 +70,9 @@ def _paths(name: str, fields: Fields) -> dict[str, Json]:
 def _moving(name: str, fields: Fields) -> dict[str, Json]:
     """The fields of states that go on to one other state, or end."""
     next_state, end = fields.text("Next"), fields.boolean("End")
-    if (next_state is None) is not end:
+    if bool(next_state) is end:
         fields.problem(SCHEMA, f"{fields.owner}: either Next or End: true is required")
-    return {**_paths(name, fields), "next": next_state, "assign": fields.template("Assign")}
+    return {**_paths(name, fields), "next": next_state or None, "assign": fields.template("Assign")}
 
 
 def _working(name: str, fields: Fields) -> dict[str, Json]:

@@ -44,7 +44,8 @@ _KNOWN_PATTERNS = {"": "", ".sync": "sync", ".sync:2": "sync:2", ".waitForTaskTo
 
 def parse_task(fields: Fields, common: dict[str, Json]) -> Task:
     """A Task state. Refuses resources that are not implemented, and parameters that the API does not have."""
-    resource = _resource(fields, fields.text("Resource", required=True) or "")
+    arn = fields.text("Resource", required=True)
+    resource = _resource(fields, arn) if arn else _NONE
     timeout, heartbeat = _seconds(fields, "TimeoutSeconds"), _seconds(fields, "HeartbeatSeconds")
     if isinstance(timeout, int) and isinstance(heartbeat, int) and heartbeat >= timeout:
         fields.problem(SCHEMA, "HeartbeatSeconds has to be smaller than TimeoutSeconds", "HeartbeatSeconds")
