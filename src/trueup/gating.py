@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from trueup.artifacts import Artifacts, comparison_key, repair_key
+from trueup.artifacts.findings import listed
+from trueup.artifacts.together import together
 from trueup.clock import Clock
 from trueup.errors import (
     AlreadyDecided,
@@ -24,7 +27,7 @@ from trueup.model.gate import Asked, Canary, CanaryPartition, Gate, Subject, Sub
 from trueup.model.history import scope_of
 from trueup.model.ledger import CANARY_GATE, PartitionItem, Run
 from trueup.model.plan import Plan
-from trueup.model.reconcile_report import ObjectLine, ReconcileReport
+from trueup.model.reconcile_report import ObjectList, ReconcileReport
 from trueup.model.repair import UNDO_GATE, RepairReport, gate_of
 from trueup.model.states import GateStatus, Phase, RunStatus
 from trueup.platform import Waiting
@@ -32,6 +35,8 @@ from trueup.platform import Waiting
 log = logging.getLogger("trueup.gate")
 
 GATEKEEPER = "trueup:gate"
+MOST_CHECKED = 50_000
+"""Objects that are looked at before a gate is passed: at 150 a second it takes six minutes."""
 
 _G = GateStatus
 
@@ -165,12 +170,13 @@ def before(run: Run, plan: Plan, phase: Phase) -> Asked | None:
     return _asked(plan, phase.value, subject)
 
 
-def before_repair(artifacts: Artifacts, ledger: Ledger, run: Run, plan: Plan) -> Asked:
-    """The gate before a repair: its report is approved, and with it every object that it names by its hash.
+def before_repair(artifacts: Artifacts, ledger: Ledger, run: Run, plan: Plan, *, whole: bool = True) -> Asked:
+    """The gate before a repair: its report is approved, and with it every object behind it, hash by hash.
 
     What was asked about once is asked about: a report that was changed since is not what is there.
-    Of an undo it is what the repair came to. Raises ArtifactError where an object is not what it says, or
-    nothing is to be repaired.
+    Of an undo it is what the repair came to. `whole`: everything behind it is looked at; a task looks at
+    what it reads in any case. Raises ArtifactError where an object is not what it says, or nothing is to be
+    repaired.
     """
     kind = SubjectKind.UNDO if run.undoes else SubjectKind.REPORT
     asked = next((one for one in ledger.gates.of(run.run_id) if one.kind is kind), None)
@@ -180,10 +186,10 @@ def before_repair(artifacts: Artifacts, ledger: Ledger, run: Run, plan: Plan) ->
     data = artifacts.store.get(key) if asked is None else artifacts.check(key, asked.sha256)
     subject = Subject(kind=kind, key=key, sha256=sha256(data))
     if run.undoes:
-        _check_objects(artifacts, RepairReport.model_validate_json(data).objects)
+        _check_objects(artifacts, RepairReport.model_validate_json(data).lists if whole else ())
         return _asked(plan, UNDO_GATE, subject)
     report = ReconcileReport.model_validate_json(data)
-    _check_objects(artifacts, report.objects)
+    _check_objects(artifacts, report.lists if whole else ())
     name = gate_of(report, plan.job.repair if plan.job.kind == "reconcile" else None)
     if name is None:
         raise ArtifactError("The report has nothing to repair.", remedy="It was changed: compare again.")
@@ -197,12 +203,22 @@ def _must_be_told(artifacts: Artifacts, ledger: Ledger, undone: str) -> None:
     Undos(ledger, artifacts).told(ledger.runs.get(undone))
 
 
-def _check_objects(artifacts: Artifacts, objects: Iterable[ObjectLine]) -> None:
-    """By the checksums that S3 itself holds. Raises ArtifactError."""
-    for one in objects:
-        if (found := artifacts.store.checksum(one.location)) != one.sha256:
+def _check_objects(artifacts: Artifacts, lists: Sequence[ObjectList]) -> None:
+    """Read each list, and ask S3 for the checksum that it holds of each object. Raises ArtifactError.
+
+    Of more than `MOST_CHECKED` objects the lists alone: the function has 15 minutes, and each task holds
+    what it reads against its hash before it changes a row by it.
+    """
+    named = together(lambda one: listed(artifacts, one), lists)
+    if sum(one.objects for one in lists) > MOST_CHECKED:
+        deque(named, maxlen=0)
+        return
+    objects = [there for some in named for there in some]
+    found = together(lambda one: artifacts.store.checksum(one.location), objects)
+    for one, digest in zip(objects, found, strict=True):
+        if digest != one.sha256:
             raise ArtifactError(
-                f"{one.location} has SHA-256 {found or 'none'}, not {one.sha256} as was reported.",
+                f"{one.location} has SHA-256 {digest or 'none'}, not {one.sha256} as was reported.",
                 remedy="It was changed: nothing is repaired; compare again.",
             )
 

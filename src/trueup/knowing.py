@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from trueup.artifacts import Artifacts, comparison_key, known_key, pinned_known_key
-from trueup.artifacts.findings import STANDING, standing
+from trueup.artifacts.findings import STANDING, listed, standing
 from trueup.clock import Clock
 from trueup.errors import ArtifactError, ArtifactMissing, NotOnTrail, OtherSubject, RequestError
 from trueup.ledger import Ledger
@@ -124,9 +124,9 @@ class Knowing:
         return found
 
     def _confirmed(self, report: ReconcileReport) -> Iterator[dict[str, Any]]:
-        for one in report.objects:
-            if one.phase is Phase.CONFIRM:
-                yield from standing(self._artifacts, one)
+        for one in report.lists:
+            for there in listed(self._artifacts, one) if one.phase is Phase.CONFIRM else ():
+                yield from standing(self._artifacts, there)
 
     def _must_fit(self, known: Known, now: datetime) -> None:
         valid = self._ledger.known.of(known.job, now, known.scope)

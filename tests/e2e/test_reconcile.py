@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from trueup.artifacts.store import place
+from trueup.artifacts.findings import lines_in, listed
 from trueup.cli import main
 from trueup.local.flights import days
 from trueup.local.stack import Stack
@@ -83,10 +83,11 @@ def key_of(item: dict[str, Any]) -> dict[str, Any]:
 def told(up: Stack, report: ReconcileReport, phase: Phase) -> dict[tuple[str, ...], str]:
     """What is said of each key, read from the objects that the report names."""
     lines = [
-        json.loads(line)
-        for one in report.objects
+        line
+        for one in report.lists
         if one.phase is phase
-        for line in up.artifacts.store.get(place(one.location)[1]).splitlines()
+        for there in listed(up.artifacts, one)
+        for line in lines_in(up.artifacts, phase, there)
     ]
     assert len(lines) == len({tuple(line["key"]) for line in lines})
     return {tuple(line["key"]): line["kind"] for line in lines}
@@ -152,7 +153,7 @@ def test_its_evidence_is_downloaded_through_the_api_and_is_what_was_hashed(
     assert {name: sha256((tmp_path / "copy" / name).read_bytes()) for name in sums} == sums
     named = {one["sha256"] for one in found["manifest"]["objects"]}
     assert {*named, found["sha256"]} == set(sums.values())
-    assert {one.sha256 for one in report.objects} < named
+    assert {one.sha256 for one in report.lists} < named
     assert 1 == main(["report", run.run_id])
     # An empty object has no range, on any store: the plan of a partition without items is one.
     summary.artifacts.store.put(f"runs/{run.run_id}/empty", b"")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from trueup.artifacts.findings import lines_in, listed
 from trueup.artifacts.store import place
 from trueup.cli import main
 from trueup.local.damage import Damage, damage_summary, differing
@@ -107,9 +108,9 @@ def repaired(up: Stack, run_id: str) -> RepairReport:
 
 def lines(up: Stack, report: RepairReport, phase: Phase) -> Iterator[dict[str, Any]]:
     """What tasks stored of a phase."""
-    for one in report.objects:
-        if one.phase is phase:
-            yield from map(json.loads, up.artifacts.store.get(place(one.location)[1]).splitlines())
+    for one in report.lists:
+        for there in listed(up.artifacts, one) if one.phase is phase else ():
+            yield from lines_in(up.artifacts, phase, there)
 
 
 def assert_each_once(up: Stack, report: RepairReport, wrong: Damage) -> None:
@@ -281,10 +282,9 @@ def test_what_a_repair_touched_that_failed_in_part_is_looked_at_before_its_run_f
     (failed,) = [one.partition_id for one in items if one.status is PartitionStatus.FAILED]
     looks = [line for line in lines(summary, report, Phase.VERIFY) if not line.get("again")]
     assert sorted(wrong.before) == sorted(tuple(line["key"]) for line in looks)
-    mine = [one for one in report.objects if one.partition_id == failed]
+    mine = [one for one in report.lists if one.partition_id == failed]
     of_it = {
-        tuple(line["key"])
-        for line in lines(summary, report.model_copy(update={"objects": mine}), Phase.VERIFY)
+        tuple(line["key"]) for line in lines(summary, report.model_copy(update={"lists": mine}), Phase.VERIFY)
     }
     assert {seen} == {line["verification"] for line in looks if tuple(line["key"]) in of_it}
     assert {"VERIFIED"} == {line["verification"] for line in looks if tuple(line["key"]) not in of_it}

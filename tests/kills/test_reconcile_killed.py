@@ -6,7 +6,6 @@ Real processes compare two tables of PostgreSQL, and keep their checkpoints in M
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import random
 import signal
@@ -17,7 +16,7 @@ import pytest
 from psycopg import sql
 
 from trueup.accepting import Acceptance, Answer, Launch
-from trueup.artifacts.store import place
+from trueup.artifacts.findings import lines_in, listed
 from trueup.clock import SystemClock
 from trueup.gating import before_repair
 from trueup.model.ledger import Run
@@ -139,10 +138,11 @@ class Compared:
     def told(self, report: ReconcileReport, phase: Phase) -> dict[int, str]:
         """The kind of each key, each told once."""
         lines = [
-            json.loads(line)
-            for one in report.objects
+            line
+            for one in report.lists
             if one.phase is phase
-            for line in self.stack.artifacts.store.get(place(one.location)[1]).splitlines()
+            for there in listed(self.stack.artifacts, one)
+            for line in lines_in(self.stack.artifacts, phase, there)
         ]
         assert len(lines) == len({tuple(line["key"]) for line in lines})
         return {int(line["key"][0]): line["kind"] for line in lines}

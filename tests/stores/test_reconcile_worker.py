@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
-from trueup.artifacts.store import place
+from trueup.artifacts.findings import lines_in, listed
 from trueup.jobs import Reconcile
 from trueup.local.postgres import postgres
 from trueup.local.stores import BUCKET
@@ -70,10 +69,11 @@ def run_of(of: Reconciliation, dsn: str) -> LocalRun:
 def found(run: LocalRun, phase: Phase) -> dict[int, str]:
     """The kind of each key, each told once."""
     lines = [
-        json.loads(line)
-        for one in run.comparison.objects
+        line
+        for one in run.comparison.lists
         if one.phase is phase
-        for line in run.artifacts.store.get(place(one.location)[1]).splitlines()
+        for there in listed(run.artifacts, one)
+        for line in lines_in(run.artifacts, phase, there)
     ]
     assert len(lines) == len({tuple(line["key"]) for line in lines})
     return {int(line["key"][0]): line["kind"] for line in lines}

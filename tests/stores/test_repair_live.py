@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import random
@@ -18,7 +17,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from trueup.artifacts.store import place
+from trueup.artifacts.findings import lines_in, listed
 from trueup.cli.output import say
 from trueup.clock import SystemClock
 from trueup.jobs import Reconcile
@@ -176,10 +175,11 @@ def _must_be_the_planted_drift(run: LocalRun, planted: set[int], written: set[in
 def _found(run: LocalRun, phase: Phase) -> set[int]:
     """The keys that the report has for a phase; of the second look those that it confirmed."""
     lines = [
-        json.loads(line)
-        for one in run.comparison.objects
+        line
+        for one in run.comparison.lists
         if one.phase is phase
-        for line in run.artifacts.store.get(place(one.location)[1]).splitlines()
+        for there in listed(run.artifacts, one)
+        for line in lines_in(run.artifacts, phase, there)
     ]
     return {
         int(line["key"][0]) for line in lines if phase is Phase.COMPARE or line.get("state") == "CONFIRMED"

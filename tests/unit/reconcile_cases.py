@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trueup.artifacts.store import MemoryStore, place
+from trueup.artifacts.findings import lines_in, listed
+from trueup.artifacts.store import MemoryStore
 from trueup.jobs import Reconcile
 from trueup.ledger.memory import MemoryTable
 from trueup.model.reconcile_job import Reconciliation
@@ -65,10 +65,11 @@ def run_of(both: Mapping[str, Sequence[Row]], of: Reconciliation | None = None, 
 def lines(run: LocalRun, phase: Phase) -> list[dict[str, Any]]:
     """Every finding of a phase, as the report's objects have them."""
     return [
-        json.loads(line)
-        for one in run.comparison.objects
+        line
+        for one in run.comparison.lists
         if one.phase is phase
-        for line in run.artifacts.store.get(place(one.location)[1]).splitlines()
+        for there in listed(run.artifacts, one)
+        for line in lines_in(run.artifacts, phase, there)
     ]
 
 

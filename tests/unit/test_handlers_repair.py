@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from trueup.artifacts import comparison_key, evidence_key, repair_key
+from trueup.artifacts.findings import listed
 from trueup.artifacts.store import place
 from trueup.cli import main
 from trueup.errors import GateRefused
@@ -191,7 +192,7 @@ def test_a_rejected_report_repairs_nothing() -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("what", ["report", "findings"])
+@pytest.mark.parametrize("what", ["report", "list", "findings"])
 def test_what_was_changed_around_the_signature_stops_the_run(when: str, what: str) -> None:
     world, run, execution, gate = waiting()
     store = world.artifacts.store
@@ -201,7 +202,9 @@ def test_what_was_changed_around_the_signature_stops_the_run(when: str, what: st
         key = comparison_key(run.run_id, "json")
         data = canonical(report.model_copy(update={"reasons": []}).document())
     else:
-        key = place(report.objects[-1].location)[1]
+        key = place(report.lists[-1].location)[1]
+        if what == "findings":
+            key = place(listed(world.artifacts, report.lists[-1])[-1].location)[1]
         data = store.get(key).replace(b"MISSING", b"EXTRA ") + b"\n"
     if when == "before":
         store.put(key, data)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from trueup.artifacts import comparison_key, evidence_key, repair_key
+from trueup.artifacts.findings import listed
 from trueup.artifacts.store import place
 from trueup.model.base import sha256
 from trueup.model.reconciled import Reconciled
@@ -71,7 +72,7 @@ def test_the_page_says_who_signed_which_hash_until_when_and_what_was_done() -> N
         assert f"{one.key[0]} {one.action.value} {one.outcome.value} {later}" in text
     assert str(found.repair.code.image_digest) in text
     assert f"{found.evidence}, SHA-256 {found.evidence_sha256}" in text
-    for one in [*found.report.objects, *found.repair.objects]:
+    for one in [*found.report.lists, *found.repair.lists]:
         assert one.location in text
 
 
@@ -228,8 +229,10 @@ def test_items_whose_object_was_changed_are_told_and_not_shown() -> None:
     run = _ended(repair_of(damaged()[0]))
     first = next(
         one
-        for one in run.repaired.objects
-        if one.phase is Phase.REPAIR and b'"outcome"' in _bytes(run, one.location)
+        for found in run.repaired.lists
+        if found.phase is Phase.REPAIR
+        for one in listed(run.artifacts, found)
+        if b'"outcome"' in _bytes(run, one.location)
     )
     told = {tuple(json.loads(line)["key"]) for line in _bytes(run, first.location).splitlines()}
     run.artifacts.store.put(place(first.location)[1], b"")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from trueup.artifacts import comparison_key, repair_key, repair_plan_key
+from trueup.artifacts.findings import lines_in, listed
 from trueup.artifacts.store import place
 from trueup.errors import ArtifactError, SourceError
 from trueup.gating import before_repair
@@ -44,10 +45,11 @@ def outcomes(report: RepairReport) -> Counter[tuple[str, str]]:
 
 def lines(run: LocalRun, phase: Phase) -> list[dict[str, Any]]:
     return [
-        json.loads(line)
-        for one in run.repaired.objects
+        line
+        for one in run.repaired.lists
         if one.phase is phase
-        for line in run.artifacts.store.get(place(one.location)[1]).splitlines()
+        for there in listed(run.artifacts, one)
+        for line in lines_in(run.artifacts, phase, there)
     ]
 
 
@@ -353,9 +355,9 @@ def test_a_report_that_was_changed_after_it_was_signed_repairs_nothing() -> None
 
 def test_an_object_of_findings_that_was_changed_repairs_nothing_of_its_partition() -> None:
     run, both, before = signed()
-    for one in run.comparison.objects:
-        if one.phase is Phase.CONFIRM:
-            key = place(one.location)[1]
+    for one in run.comparison.lists:
+        for there in listed(run.artifacts, one) if one.phase is Phase.CONFIRM else ():
+            key = place(there.location)[1]
             run.artifacts.store.put(key, run.artifacts.store.get(key).replace(b"MISSING", b"EXTRA"))
     failed(run, both, before)
 
@@ -481,7 +483,8 @@ def test_an_undo_of_what_was_changed_since_it_was_approved_does_nothing() -> Non
 
 def changed_image(run: LocalRun) -> None:
     """Another row as the one that was there before."""
-    (one, *_) = [one for one in run.repaired.objects if one.phase is Phase.REPAIR]
+    (found, *_) = [one for one in run.repaired.lists if one.phase is Phase.REPAIR]
+    one = listed(run.artifacts, found)[0]
     key = place(one.location)[1]
     run.artifacts.store.put(key, run.artifacts.store.get(key).replace(b"other", b"mine!"))
 

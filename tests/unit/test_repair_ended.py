@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from trueup.artifacts import comparison_key, repair_key
+from trueup.artifacts.findings import listed
 from trueup.artifacts.store import MemoryStore
 from trueup.errors import RequestError
 from trueup.ledger import keys
@@ -51,7 +52,8 @@ def test_a_repair_that_was_cancelled_tells_what_it_did_and_what_it_did_not(
     assert "3 items were approved and never begun" in run.repaired.reasons
     assert "2 items were applied and not looked at again" in run.repaired.reasons
     named = {one.location for one in Reports(run.ledger, run.artifacts).evidence(run.run_id).manifest.objects}
-    assert {one.location for one in run.repaired.objects} <= named
+    for one in run.repaired.lists:
+        assert {one.location, *(there.location for there in listed(run.artifacts, one))} <= named
 
 
 def test_a_repair_that_was_cancelled_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,6 +82,11 @@ def repair_key(run_id: str) -> str:
     return f"runs/{run_id}/repair.json"
 
 
+def so_far_key(run_id: str, digest: str) -> str:
+    """What a partition of a repair came to that did not end, named by its hash."""
+    return f"runs/{run_id}/so-far/{digest[:12]}.json"
+
+
 def evidence_key(run_id: str) -> str:
     """The manifest of a run's evidence."""
     return f"runs/{run_id}/evidence.json"

@@ -64,7 +64,7 @@ class Settling:
         if settled is Settled.STOPPING:
             return moves.wait(at)
         if settled is Settled.UNFINISHED and run.is_planned:
-            asked = self._gate_before(run, at.phase)
+            asked = self._gate_before(run, at)
             return self._at_gate(run, at, asked) or self._hand_out(run, at)
         if settled is Settled.COMPLETE and run.is_canary(at.phase):
             asked = behind_canary(self.artifacts, self.ledger, run, self.artifacts.plan_of(run))
@@ -75,11 +75,12 @@ class Settling:
             return self._enter(run, _after(run, at.phase))
         return moves.leave(run)
 
-    def _gate_before(self, run: Run, phase: Phase) -> Asked | None:
+    def _gate_before(self, run: Run, at: Position) -> Asked | None:
         plan = self.artifacts.plan_of(run)
-        if phase is Phase.REPAIR:
-            return before_repair(self.artifacts, self.ledger, run, plan)
-        return before(run, plan, phase)
+        if at.phase is not Phase.REPAIR:
+            return before(run, plan, at.phase)
+        # All of it until this execution has begun the phase; afterwards tasks look at what is left for them.
+        return before_repair(self.artifacts, self.ledger, run, plan, whole=at.mark is None)
 
     def _at_gate(self, run: Run, at: Position, asked: Asked | None) -> Move | None:
         """What to do at a gate; None where it is open, or there is none."""

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from trueup.model.base import Count, Instant, Sha256, Value
+from trueup.model.compared import Compared
 from trueup.model.history import EarlierRun
 from trueup.model.known import KnownLine
 from trueup.model.plan import CodeIdentity
@@ -45,14 +46,31 @@ class FieldLine(Value):
     findings: Count
 
 
-class ObjectLine(Value):
-    """An object of findings, as JSON Lines."""
+class ObjectList(Value):
+    """The list of the objects that a partition left in a phase, each of which it names by its hash.
+
+    `location` and `sha256` are of the list, `objects` and `lines` say how many it comes to. So a report has
+    a line for each partition, whatever was found in it, and its own hash is one of everything below.
+    """
 
     partition_id: str
     phase: Phase
     location: str
     sha256: Sha256
+    objects: Count
     lines: Count
+
+    @classmethod
+    def of(cls, compared: Compared, location: str, digest: str) -> ObjectList:
+        """The line of a list that lies there, under its hash."""
+        return cls(
+            partition_id=compared.partition_id,
+            phase=compared.phase,
+            location=location,
+            sha256=digest,
+            objects=len(compared.objects),
+            lines=sum(one.lines for one in compared.objects),
+        )
 
 
 AGE_NAMES = ("new", "under 1 day", "1 to 7 days", "7 to 30 days", "30 to 90 days", "90 days and more")
@@ -84,7 +102,7 @@ class ReconcileReport(Value):
     CLEAN: everything was compared, and nothing differs but what is known. DRIFT: everything was compared, and
     what differs was still so at a second look. INCOMPLETE: something could not be compared. ERROR: a side
     could not be read. `known` are the words by which differences are known, which are apart from all others.
-    `counts` are exact, of all keys that were compared. `findings` are the first ones; all are in `objects`.
+    `counts` are exact, of all keys that were compared. `findings` are the first ones; all lie behind `lists`.
     """
 
     schema_version: Literal[1] = 1
@@ -115,4 +133,4 @@ class ReconcileReport(Value):
     findings_read: Count
     fields: list[FieldLine]
     findings: list[dict[str, Any]] = Field(default_factory=list)
-    objects: list[ObjectLine]
+    lists: list[ObjectList]

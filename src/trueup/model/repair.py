@@ -10,7 +10,7 @@ from typing import Any, Literal
 from trueup.model.base import Count, Instant, Sha256, Value
 from trueup.model.plan import CodeIdentity
 from trueup.model.reconcile import RepairSettings
-from trueup.model.reconcile_report import ObjectLine, ReconcileReport
+from trueup.model.reconcile_report import ObjectList, ReconcileReport
 
 REPAIR_GATE = "repair"
 """The gate before rows are inserted and updated."""
@@ -204,7 +204,7 @@ class RepairReport(Value):
     items: Count
     outcomes: list[OutcomeLine]
     verified: list[OutcomeLine]
-    objects: list[ObjectLine]
+    lists: list[ObjectList]
 
     @property
     def to_undo(self) -> int:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from trueup.artifacts import Artifacts, comparison_key
-from trueup.artifacts.findings import left_by, reported
+from trueup.artifacts.findings import lines_in, listed, reported
 from trueup.compare import Counts, Judgement, State, Verdict, judge
 from trueup.compare.findings import DRIFT
 from trueup.errors import ArtifactError, ArtifactExists, ArtifactMissing
@@ -30,7 +31,7 @@ from trueup.model.reconcile_report import (
     Ages,
     Coverage,
     FieldLine,
-    ObjectLine,
+    ObjectList,
     ReconcileReport,
     StateLine,
 )
@@ -42,6 +43,8 @@ from trueup.watching.planned import planned_items
 FINDINGS_READ = 20_000
 """So many findings are read for their reasons; the counters are exact whatever their number."""
 FINDINGS_SHOWN = 200
+SHOWN_BYTES = 2**20
+"""Of the findings that a report shows; the values in them may be large."""
 TROUBLES_TOLD = 20
 
 
@@ -121,8 +124,10 @@ class Comparisons:
                 for item, *_ in planned_items(self._ledger, self._artifacts, run, phase, plan):
                     self._gather(gathered, phase, item)
             gathered.words = self._words(plan, gathered)
-        findings = list(self._findings(gathered))
-        return _report(run, plan, gathered, findings)
+        read = _Read()
+        for finding in islice(self._findings(gathered), FINDINGS_READ):
+            read.add(finding)
+        return _report(run, plan, gathered, read)
 
     def _words(self, plan: Plan, gathered: _Gathered) -> list[KnownLine]:
         """The words that were valid when the run was planned; one that cannot be read is an error."""
@@ -162,20 +167,24 @@ class Comparisons:
         return reported(self._artifacts, phase, item) if accepted else None
 
     def _findings(self, gathered: _Gathered) -> Iterator[dict[str, Any]]:
-        """The findings as they ended, the first ones, each once. What is not as it was stored is an error."""
-        read = 0
-        for one in gathered.objects:
-            try:
-                lines = left_by(self._artifacts, one.phase, one.location, one.sha256).splitlines()
-            except ArtifactError as changed:
-                gathered.errors.append(str(changed))
-                continue
-            for finding in map(json.loads, lines):
+        """The findings as they ended, each once. What is not as it was stored is an error."""
+        for one in gathered.lists:
+            for finding in self._lines(gathered, one):
                 if _is_last_word(finding, one.phase, gathered.looked_at):
                     yield {"partitionId": one.partition_id, **finding}
-                    read += 1
-                if read >= FINDINGS_READ:
-                    return
+
+    def _lines(self, gathered: _Gathered, one: ObjectList) -> Iterator[dict[str, Any]]:
+        """The lines behind a list; where an object is gone or was changed, those of the others."""
+        try:
+            objects = listed(self._artifacts, one)
+        except ArtifactError as changed:
+            gathered.errors.append(str(changed))
+            return
+        for there in objects:
+            try:
+                yield from lines_in(self._artifacts, one.phase, there)
+            except ArtifactError as changed:
+                gathered.errors.append(str(changed))
 
 
 def _is_last_word(finding: Mapping[str, Any], phase: Phase, looked_at: bool) -> bool:
@@ -183,6 +192,31 @@ def _is_last_word(finding: Mapping[str, Any], phase: Phase, looked_at: bool) -> 
     if phase is Phase.CONFIRM:
         return not finding.get("again")
     return not looked_at or finding["kind"] not in DRIFT
+
+
+@dataclass(slots=True)
+class _Read:
+    """What is told of the findings that were read: why they differ, and the first ones as they are."""
+
+    number: int = 0
+    fields: Counter[tuple[str, str]] = field(default_factory=Counter)
+    shown: list[dict[str, Any]] = field(default_factory=list)
+    room: int = field(default_factory=lambda: SHOWN_BYTES)
+
+    def add(self, finding: dict[str, Any]) -> None:
+        """One more. Those that are shown are the first ones, so none is once one had no room."""
+        self.number += 1
+        self.fields.update((one["name"], one["reason"]) for one in finding.get("fields", ()))
+        if self.number == len(self.shown) + 1 <= FINDINGS_SHOWN:
+            self.room -= len(json.dumps(finding))
+            self.shown += [finding] if self.room >= 0 else []
+
+    def lines(self) -> list[FieldLine]:
+        """Why they differ, the most frequent reason first."""
+        return [
+            FieldLine(name=name, reason=reason, findings=number)
+            for (name, reason), number in sorted(self.fields.items(), key=lambda one: (-one[1], one[0]))
+        ]
 
 
 @dataclass(slots=True)
@@ -196,7 +230,7 @@ class _Gathered:
     oldest: list[datetime] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
     words: list[KnownLine] = field(default_factory=list)
-    objects: list[ObjectLine] = field(default_factory=list)
+    lists: list[ObjectList] = field(default_factory=list)
     covered: dict[Side, Counter[str]] = field(default_factory=lambda: {side: Counter() for side in Side})
     ended: dict[Phase, Counter[PartitionStatus]] = field(
         default_factory=lambda: {phase: Counter() for phase in (Phase.COMPARE, Phase.CONFIRM)}
@@ -230,16 +264,9 @@ class _Gathered:
             self.oldest.append(compared.oldest)
         if compared.unread:
             self.unread.append(f"{item.partition_id}: {compared.unread}")
-        self.objects += [
-            ObjectLine(
-                partition_id=item.partition_id,
-                phase=phase,
-                location=one.location,
-                sha256=one.sha256,
-                lines=one.lines,
-            )
-            for one in compared.objects
-        ]
+        if compared.objects and item.entry is not None:
+            (output,) = item.entry.outputs
+            self.lists.append(ObjectList.of(compared, output.location, output.sha256))
         if phase is Phase.COMPARE:
             self._add_comparison(compared)
 
@@ -265,9 +292,7 @@ class _Gathered:
             self.unsettled.append(f"{name} in the phase {phase.value}")
 
 
-def _report(
-    run: Run, plan: Plan | None, gathered: _Gathered, findings: Sequence[dict[str, Any]]
-) -> ReconcileReport:
+def _report(run: Run, plan: Plan | None, gathered: _Gathered, read: _Read) -> ReconcileReport:
     job = plan.job.filled(plan.params) if plan and isinstance(plan.job, Reconciliation) else None
     judged = _judged(run, job, gathered)
     return ReconcileReport(
@@ -300,10 +325,10 @@ def _report(
         ],
         ages=_ages(plan, gathered),
         known=gathered.words,
-        findings_read=len(findings),
-        fields=_fields(findings),
-        findings=list(findings[:FINDINGS_SHOWN]),
-        objects=gathered.objects,
+        findings_read=read.number,
+        fields=read.lines(),
+        findings=read.shown,
+        lists=gathered.lists,
     )
 
 
@@ -367,11 +392,3 @@ def _coverage(job: Reconciliation | None, gathered: _Gathered) -> dict[Side, Cov
 def _named(source: Source) -> str:
     where = getattr(source, "table", None) or getattr(source, "location", "")
     return f"{source.kind} {where}"
-
-
-def _fields(findings: Iterable[Mapping[str, Any]]) -> list[FieldLine]:
-    found = Counter((one["name"], one["reason"]) for line in findings for one in line.get("fields", ()))
-    return [
-        FieldLine(name=name, reason=reason, findings=number)
-        for (name, reason), number in sorted(found.items(), key=lambda one: (-one[1], one[0]))
-    ]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from trueup.model.reconcile import Side
-from trueup.model.reconcile_report import ObjectLine, ReconcileReport
+from trueup.model.reconcile_report import ObjectList, ReconcileReport
 from trueup.model.reconciled import Reconciled
 from trueup.reporting import repair_page
 from trueup.reporting.ages_page import ages_section, known_section
@@ -22,7 +22,7 @@ _ENDS = {
     "REAPPEARED": "bad",
     "UNREPAIRED": "bad",
 }
-_OBJECTS_SHOWN = 500
+_LISTS_SHOWN = 500
 _CLASSES = {
     "matched": "the same on both sides",
     "missing": "in the truth, not in the target",
@@ -52,10 +52,10 @@ def _sections(found: Reconciled) -> Iterator[str]:
         yield from known_section(report)
         yield from _coverage(report)
         yield from _findings(report)
-        yield from _objects("Where all findings lie", report.objects)
+        yield from _lists("Where all findings lie", report.lists)
         yield from _facts(report)
     if found.repair is not None:
-        yield from _objects("Where all items of the repair lie", found.repair.objects)
+        yield from _lists("Where all items of the repair lie", found.repair.lists)
     yield from repair_page.ran(found)
     yield from repair_page.sign_off(found)
 
@@ -138,13 +138,14 @@ def _why(finding: dict[str, object]) -> str:
     return "; ".join([*filter(None, [str(finding.get("detail", ""))]), *told])
 
 
-def _objects(title: str, objects: Sequence[ObjectLine]) -> Iterator[str]:
-    if not objects:
+def _lists(title: str, lists: Sequence[ObjectList]) -> Iterator[str]:
+    if not lists:
         return
     yield f"<h2>{title}</h2>"
-    rows = [[one.location, one.lines, one.sha256] for one in objects[:_OBJECTS_SHOWN]]
-    yield table("Objects of JSON Lines", ["Object", "Lines", "SHA-256"], rows)
-    more = len(objects) - _OBJECTS_SHOWN
+    rows = [[one.location, one.objects, one.lines, one.sha256] for one in lists[:_LISTS_SHOWN]]
+    caption = "Lists that name each object of JSON Lines by its hash"
+    yield table(caption, ["List", "Objects", "Lines", "SHA-256"], rows)
+    more = len(lists) - _LISTS_SHOWN
     if more > 0:
         yield f"<p>{more:,} more are in the JSON report.</p>"
 

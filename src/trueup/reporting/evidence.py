@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from trueup.artifacts import Artifacts, comparison_key, evidence_key, repair_key, repair_plan_key
+from trueup.artifacts.findings import listed
 from trueup.artifacts.store import place
-from trueup.errors import ArtifactExists, ArtifactMissing, NotFound
+from trueup.artifacts.together import together
+from trueup.errors import ArtifactError, ArtifactExists, ArtifactMissing, NotFound
 from trueup.ledger import Ledger
 from trueup.model.base import canonical, sha256
 from trueup.model.evidence import (
@@ -22,7 +23,7 @@ from trueup.model.evidence import (
 )
 from trueup.model.ledger import Run
 from trueup.model.plan import Plan
-from trueup.model.reconcile_report import ObjectLine
+from trueup.model.reconcile_report import ObjectList
 from trueup.model.states import RUN_ENDS, Phase
 from trueup.reporting.comparison import Comparisons
 from trueup.reporting.repairs import Repairs
@@ -58,11 +59,11 @@ class Evidences:
         """The manifest, and what is not as it says. Raises as `_manifest` does."""
         key, data = evidence_key(run.run_id), self._manifest(run)
         manifest = Evidence.model_validate_json(data)
-        found = {one.location: self._artifacts.store.checksum(one.location) for one in manifest.objects}
+        found = together(lambda one: self._artifacts.store.checksum(one.location), manifest.objects)
         changed = {
-            one.location: found[one.location] or "there is no such object"
-            for one in manifest.objects
-            if found[one.location] != one.sha256
+            one.location: digest or "there is no such object"
+            for one, digest in zip(manifest.objects, found, strict=True)
+            if digest != one.sha256
         }
         return CheckedEvidence(
             location=self._artifacts.store.location(key),
@@ -123,7 +124,7 @@ class Evidences:
         found, repaired = (made(self._ledger, self._artifacts).of(run) for made in (Comparisons, Repairs))
         last = repaired or found
         gates = [GateEvidence.of(gate) for gate in self._ledger.gates.of(run.run_id)]
-        lines = [*(found.objects if found else ()), *(repaired.objects if repaired else ())]
+        lists = [*(found.lists if found else ()), *(repaired.lists if repaired else ())]
         return Evidence(
             run_id=run.run_id,
             job=run.job,
@@ -137,32 +138,40 @@ class Evidences:
             write_code=plan.write_code if plan else None,
             gates=gates,
             tasks=sorted({life.task for life in self._ledger.tasks.lives(run.run_id) if life.task}),
-            objects=[*self._known(plan), *self._objects(run, lines)],
+            objects=[*self._documents(run, plan), *self._left(lists), *self._plans(run, lists)],
         )
 
-    def _known(self, plan: Plan | None) -> Iterator[EvidenceObject]:
-        if plan is not None and plan.known is not None:
-            yield from self._there("known differences", plan.known.key)
+    def _documents(self, run: Run, plan: Plan | None) -> Iterator[EvidenceObject]:
+        known = plan.known.key if plan is not None and plan.known is not None else ""
+        yield from self._there("known differences", [known] if known else [])
+        yield from self._there("plan", [run.plan_key] if run.plan_key else [])
+        yield from self._there("report", [comparison_key(run.run_id, "json")])
+        yield from self._there("repair", [repair_key(run.run_id)])
 
-    def _objects(self, run: Run, lines: list[ObjectLine]) -> Iterator[EvidenceObject]:
-        documents: list[tuple[EvidenceKind, str]] = [
-            ("plan", run.plan_key),
-            ("report", comparison_key(run.run_id, "json")),
-            ("repair", repair_key(run.run_id)),
-        ]
-        for kind, key in documents:
-            if key:
-                yield from self._there(kind, key)
-        for one in lines:
-            yield EvidenceObject(kind=_KINDS[one.phase], location=one.location, sha256=one.sha256)
-        # A part of the plan for each object that it was made from.
+    def _left(self, lists: Iterable[ObjectList]) -> Iterator[EvidenceObject]:
+        """Each list with its objects; of one that is not what it was itself alone, and it is told as that."""
+        for one in lists:
+            kind = _KINDS[one.phase]
+            yield EvidenceObject(kind=kind, location=one.location, sha256=one.sha256)
+            with suppress(ArtifactError):
+                for there in listed(self._artifacts, one):
+                    yield EvidenceObject(kind=kind, location=there.location, sha256=there.sha256)
+
+    def _plans(self, run: Run, lists: Iterable[ObjectList]) -> Iterator[EvidenceObject]:
+        """A part of the plan for each object that it was made from."""
         source = Phase.REPAIR if run.undoes else Phase.CONFIRM
-        parts = Counter(one.partition_id for one in lines if one.phase is source)
-        for partition_id, number in parts.items():
-            for part in range(number):
-                yield from self._there("repair plan", repair_plan_key(run.run_id, partition_id, part))
+        keys = (
+            repair_plan_key(run.run_id, one.partition_id, part)
+            for one in lists
+            if one.phase is source
+            for part in range(one.objects)
+        )
+        yield from self._there("repair plan", keys)
 
-    def _there(self, kind: EvidenceKind, key: str) -> Iterator[EvidenceObject]:
-        location = self._artifacts.store.location(key)
-        if digest := self._artifacts.store.checksum(location):
-            yield EvidenceObject(kind=kind, location=location, sha256=digest)
+    def _there(self, kind: EvidenceKind, keys: Iterable[str]) -> Iterator[EvidenceObject]:
+        """Those of some objects that are there."""
+        locations = list(map(self._artifacts.store.location, keys))
+        found = together(self._artifacts.store.checksum, locations)
+        for location, digest in zip(locations, found, strict=True):
+            if digest:
+                yield EvidenceObject(kind=kind, location=location, sha256=digest)

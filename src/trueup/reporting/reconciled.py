@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from trueup.artifacts import Artifacts, comparison_key, evidence_key, repair_key
-from trueup.artifacts.findings import left_by
+from trueup.artifacts.findings import lines_in, listed
 from trueup.errors import ArtifactError, ArtifactMissing
 from trueup.ledger import Ledger
 from trueup.model.base import sha256
+from trueup.model.compared import FindingsObject
 from trueup.model.evidence import GateEvidence
 from trueup.model.ledger import Run
 from trueup.model.reconciled import ItemLine, Reconciled, UndoLine
@@ -92,7 +92,7 @@ class Gathering:
         found: defaultdict[str, Outcomes] = defaultdict(Outcomes)
         for partition_id, line in self._lines(repair, Phase.REPAIR, changed):
             yield from found[partition_id].of([line])
-        lines = sum(one.lines for one in repair.objects if one.phase is Phase.REPAIR)
+        lines = sum(one.lines for one in repair.lists if one.phase is Phase.REPAIR)
         are_some = any(one.outcome == RepairOutcome.INTENDED for one in repair.outcomes)
         if are_some and lines <= LINES_READ and not changed:
             yield from (item for one in found.values() for item in one.untold())
@@ -102,14 +102,23 @@ class Gathering:
     ) -> Iterator[tuple[str, dict[str, Any]]]:
         """The first lines of a phase, if they are what the report names."""
         left = LINES_READ
-        for one in repair.objects:
-            if one.phase is not phase or left <= 0:
-                continue
+        for partition_id, one in self._objects(repair, phase, changed):
+            if left <= 0:
+                return
             left -= one.lines
             try:
-                data = left_by(self._artifacts, one.phase, one.location, one.sha256)
+                for line in lines_in(self._artifacts, phase, one):
+                    yield partition_id, line
             except ArtifactError as other:
                 changed.append(str(other))
-                continue
-            for line in data.splitlines():
-                yield one.partition_id, json.loads(line)
+
+    def _objects(
+        self, repair: RepairReport, phase: Phase, changed: list[str]
+    ) -> Iterator[tuple[str, FindingsObject]]:
+        """The objects of a phase with their partitions, of those lists that are what the report names."""
+        for one in repair.lists:
+            if one.phase is phase:
+                try:
+                    yield from ((one.partition_id, there) for there in listed(self._artifacts, one))
+                except ArtifactError as other:
+                    changed.append(str(other))

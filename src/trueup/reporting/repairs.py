@@ -8,17 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trueup.artifacts import Artifacts, comparison_key, repair_key
-from trueup.artifacts.findings import repaired
+from trueup.artifacts import Artifacts, comparison_key, repair_key, so_far_key
+from trueup.artifacts.findings import is_told, repaired
 from trueup.errors import ArtifactExists, ArtifactMissing
 from trueup.ledger import Ledger
-from trueup.model.base import canonical
+from trueup.model.base import canonical, sha256
 from trueup.model.compared import Compared
 from trueup.model.gate import Gate
-from trueup.model.ledger import Run
+from trueup.model.ledger import PartitionItem, Run
 from trueup.model.plan import Plan
 from trueup.model.reconcile_job import Reconciliation
-from trueup.model.reconcile_report import ObjectLine, ReconcileReport
+from trueup.model.reconcile_report import ObjectList, ReconcileReport
 from trueup.model.repair import (
     DELETE_GATE,
     REPAIR_GATE,
@@ -36,6 +36,7 @@ from trueup.model.repair import (
 from trueup.model.states import RUN_ENDS, GateStatus, PartitionStatus, Phase
 from trueup.watching.planned import planned_items
 
+_Listed = tuple[Compared, str, str]
 _ACTIONS = frozenset(Action)
 
 
@@ -80,8 +81,8 @@ class Repairs:
         plan = self._artifacts.plan_of(run)
         gathered = _Gathered()
         for phase in (Phase.REPAIR, Phase.VERIFY):
-            for compared in self._compared(run, phase, plan, gathered):
-                gathered.add(phase, compared)
+            for compared, location, digest in self._compared(run, phase, plan, gathered):
+                gathered.add(phase, compared, location, digest)
         assert gate.decided_at is not None  # it was spent, so somebody decided
         verdict, reasons = gathered.judged(run, self._approved(run, plan))
         return RepairReport(
@@ -100,7 +101,7 @@ class Repairs:
             items=sum(gathered.states[Phase.REPAIR].values()),
             outcomes=list(_lines(gathered.states[Phase.REPAIR])),
             verified=list(_lines(gathered.states[Phase.VERIFY])),
-            objects=gathered.objects,
+            lists=gathered.lists,
         )
 
     def _approved(self, run: Run, plan: Plan) -> int:
@@ -122,13 +123,27 @@ class Repairs:
             data = self._artifacts.check(repair_key(one.run_id), one.sha256)
             yield RepairReport.model_validate_json(data)
 
-    def _compared(self, run: Run, phase: Phase, plan: Plan, gathered: _Gathered) -> Iterator[Compared]:
+    def _compared(self, run: Run, phase: Phase, plan: Plan, gathered: _Gathered) -> Iterator[_Listed]:
+        """How each partition ended, with the place and the hash of what says so."""
         for item, *_ in planned_items(self._ledger, self._artifacts, run, phase, plan):
             if item.status not in (PartitionStatus.ACCEPTED, PartitionStatus.SKIPPED):
                 why = item.error.message if item.error else item.status.value
                 gathered.troubles.append(f"{item.partition_id} in the phase {phase.value}: {why}")
             if (compared := repaired(self._artifacts, run.run_id, phase, item)) is not None:
-                yield compared
+                yield (compared, *self._list(run, item, compared))
+
+    def _list(self, run: Run, item: PartitionItem, compared: Compared) -> tuple[str, str]:
+        """Where the list of a partition's objects lies, and its hash.
+
+        Of one that did not get to its end no task left a list, so that is made now.
+        """
+        if item.entry is not None and item.entry.outputs and is_told(item):
+            output = item.entry.outputs[0]
+            return output.location, output.sha256
+        data = canonical(compared.document())
+        key = so_far_key(run.run_id, sha256(data))
+        self._artifacts.store.put_once(key, data)
+        return self._artifacts.store.location(key), sha256(data)
 
 
 @dataclass(slots=True)
@@ -138,24 +153,16 @@ class _Gathered:
     states: dict[Phase, Counter[str]] = field(
         default_factory=lambda: {Phase.REPAIR: Counter(), Phase.VERIFY: Counter()}
     )
-    objects: list[ObjectLine] = field(default_factory=list)
+    lists: list[ObjectList] = field(default_factory=list)
     finished: list[datetime] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
 
-    def add(self, phase: Phase, compared: Compared) -> None:
-        """One more partition."""
+    def add(self, phase: Phase, compared: Compared, location: str, digest: str) -> None:
+        """One more partition, with the place and the hash of its list."""
         self.states[phase].update(compared.states)
         self.finished.append(compared.finished_at)
-        self.objects += [
-            ObjectLine(
-                partition_id=compared.partition_id,
-                phase=phase,
-                location=one.location,
-                sha256=one.sha256,
-                lines=one.lines,
-            )
-            for one in compared.objects
-        ]
+        if compared.objects:
+            self.lists.append(ObjectList.of(compared, location, digest))
 
     def judged(self, run: Run, approved: int) -> tuple[RepairVerdict, list[str]]:
         """The verdict, and what speaks against REPAIRED where so many items were approved."""

@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from trueup.artifacts import Artifacts, comparison_key, plan_key
-from trueup.artifacts.findings import standing
+from trueup.artifacts.findings import listed, standing
 from trueup.compare import Finding, Key, Layout, Span, external_sort
 from trueup.compare.lines import escape, unescape
 from trueup.errors import ArtifactError
+from trueup.model.compared import FindingsObject
 from trueup.model.history import EarlierRun
-from trueup.model.reconcile_report import AGE_NAMES, ObjectLine, ReconcileReport
+from trueup.model.reconcile_report import AGE_NAMES, ObjectList, ReconcileReport
 from trueup.model.states import Phase
 from trueup.worker.comparing import span_of
 
@@ -51,15 +52,12 @@ class Earlier:
         return ReconcileReport.model_validate_json(data)
 
     @cached_property
-    def _parts(self) -> list[tuple[Span, list[ObjectLine]]]:
+    def _parts(self) -> list[tuple[Span, ObjectList]]:
         """What lies where: its partitions may be others than today's."""
         plan = self.artifacts.plan(plan_key(self.run.run_id), self._report.plan_sha256)
-        objects: dict[str, list[ObjectLine]] = {}
-        for one in self._report.objects:
-            if one.phase is Phase.CONFIRM:
-                objects.setdefault(one.partition_id, []).append(one)
+        lists = {one.partition_id: one for one in self._report.lists if one.phase is Phase.CONFIRM}
         parts = self.artifacts.partitions(plan.partitions)
-        return [(span_of(part), objects[part.id]) for part in parts if part.id in objects]
+        return [(span_of(part), lists[part.id]) for part in parts if part.id in lists]
 
     def blocks(self, span: Span, watch: Callable[[], None]) -> Iterator[bytes]:
         """Its findings in a span of keys as lines: the fields of the key, then what is to be known of one.
@@ -67,15 +65,15 @@ class Earlier:
         They are in no order: each look wrote its own. Raises ArtifactError.
         """
         inside = self.layout.within(span)
-        for there, objects in self._parts:
+        for there, found in self._parts:
             if not _overlap(self.layout, there, span):
                 continue
-            for one in objects:
+            for one in listed(self.artifacts, found):
                 watch()
                 lines = [line for line in self._lines(one) if inside(self.layout.order_of(line))]
                 yield b"".join(line + b"\n" for line in lines)
 
-    def _lines(self, there: ObjectLine) -> Iterator[bytes]:
+    def _lines(self, there: FindingsObject) -> Iterator[bytes]:
         first = instant(self._report.created_at)
         for found in standing(self.artifacts, there):
             names = sorted(one["name"] for one in found.get("fields", ()))

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -21,13 +21,14 @@ from trueup.compare import Applied, Change, Key, as_compared, fingerprint, row_d
 from trueup.errors import ArtifactError, ArtifactExists, GateRefused, JobError, SourceError, UsageError
 from trueup.jobs import Outcome, overrides
 from trueup.model.base import sha256
-from trueup.model.compared import Compared
+from trueup.model.compared import Compared, FindingsObject
 from trueup.model.plan import Partition
-from trueup.model.reconcile_report import ObjectLine, ReconcileReport
+from trueup.model.reconcile_report import ObjectList, ReconcileReport
 from trueup.model.repair import RepairItem, RepairOutcome, deletes, gate_of, planned
 from trueup.model.states import Phase
 from trueup.worker.batches import Figures, Worked, WorkedBatch
 from trueup.worker.comparing import Comparison
+from trueup.worker.intents import Done, Intent, Progress
 from trueup.worker.telling import told
 
 AT_ONCE = 50
@@ -37,105 +38,6 @@ _O = RepairOutcome
 _STALE = frozenset({_O.STALE_TRUTH, _O.STALE_TARGET})
 _SEVERAL = b"\\?several rows"
 """Stands for a key that is there more than once: it is like no row that was signed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a repair got: all items before `at` are done, and the intents of `intended` more are stored."""
-
-    at: int = 0
-    intended: int = 0
-    outcomes: dict[str, int] = field(default_factory=dict)
-    tripped: bool = False
-    over: bool = False
-
-    @classmethod
-    def read(cls, cursor: str | None) -> Progress:
-        """From a cursor; None is the start."""
-        return cls() if cursor is None else cls(**json.loads(cursor.removeprefix("v1:")))
-
-    def cursor(self) -> str:
-        """As a cursor."""
-        document = {
-            "at": self.at,
-            "intended": self.intended,
-            "outcomes": self.outcomes,
-            "tripped": self.tripped,
-            "over": self.over,
-        }
-        return f"v1:{json.dumps(document, separators=(',', ':'))}"
-
-    @property
-    def bad(self) -> int:
-        """How many items were stale or failed."""
-        return sum(number for name, number in self.outcomes.items() if not name.startswith(f"{_O.APPLIED} "))
-
-    def plus(self, done: list[Done], left: int) -> Progress:
-        """After a chunk, of which so many items were left because too much went wrong."""
-        outcomes = Counter(self.outcomes) + Counter(f"{one.outcome} {one.item.action}" for one in done)
-        return replace(
-            self,
-            at=self.at + len(done) + left,
-            intended=0,
-            outcomes=dict(outcomes),
-            tripped=self.tripped or left > 0,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """What is stored of an item before it is done: the row as it is, and as it is to be; or why not.
-
-    Canonical lines; None is no row.
-    """
-
-    item: RepairItem
-    before: bytes | None = None
-    wanted: bytes | None = None
-    stale: RepairOutcome | None = None
-
-    def document(self) -> dict[str, Any]:
-        """The line of it."""
-        said = {"at": self.item.at, "key": list(self.item.key), "action": self.item.action}
-        if self.stale is not None:
-            return {**said, "intent": None, "stale": self.stale}
-        return {**said, "intent": {"before": as_text(self.before), "wanted": as_text(self.wanted)}}
-
-    @classmethod
-    def read(cls, item: RepairItem, line: Mapping[str, Any]) -> Intent:
-        """From its line."""
-        if line["intent"] is None:
-            return cls(item, stale=RepairOutcome(line["stale"]))
-        return cls(item, as_line(line["intent"]["before"]), as_line(line["intent"]["wanted"]))
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What became of an item."""
-
-    item: RepairItem
-    outcome: RepairOutcome
-    detail: str = ""
-
-    def document(self) -> dict[str, Any]:
-        """The line of it."""
-        said = {
-            "at": self.item.at,
-            "key": list(self.item.key),
-            "action": self.item.action,
-            "outcome": self.outcome,
-        }
-        return {**said, "detail": self.detail} if self.detail else said
-
-
-def as_text(line: bytes | None) -> str | None:
-    """A canonical line as JSON holds it."""
-    return None if line is None else line.decode("utf-8", "surrogateescape")
-
-
-def as_line(text: str | None) -> bytes | None:
-    """The same back."""
-    return None if text is None else text.encode("utf-8", "surrogateescape")
 
 
 class Repair(Comparison):
@@ -149,7 +51,7 @@ class Repair(Comparison):
             raise UsageError(str(refused), remedy="Nothing was written.") from refused
         super().open()
 
-    def _approval(self) -> list[ObjectLine]:
+    def _approval(self) -> list[ObjectList]:
         """What was approved names, if it is this run's. Raises ArtifactError, NotApproved."""
         settings = self.job.repair
         data = self.tools.artifacts.store.get(comparison_key(self.run.run_id, "json"))
@@ -164,7 +66,7 @@ class Repair(Comparison):
                 f"The report is that of run {report.run_id} and its plan.", remedy="Compare again."
             )
         self._deletes = deletes(report, settings)
-        return report.objects
+        return report.lists
 
     def count(self, part: Partition) -> int:
         """How many items there are."""
@@ -175,9 +77,8 @@ class Repair(Comparison):
 
         Raises ArtifactError where an object of findings, or of the plan, is not what it was.
         """
-        mine = [one for one in self.approved if one.partition_id == part.id and one.phase is Phase.CONFIRM]
         first = 0
-        for number, one in enumerate(mine):
+        for number, one in enumerate(self.signed_of(part, Phase.CONFIRM, self.approved)):
             items = list(planned(self.signed(one), deletes=self._deletes, first=first))
             self._keep(part, number, items)
             first += len(items)
@@ -194,11 +95,18 @@ class Repair(Comparison):
                 remedy="Somebody wrote another plan there: find out who; nothing more was written.",
             ) from other
 
-    def signed(self, one: ObjectLine) -> Iterator[dict[str, Any]]:
+    def signed_of(self, part: Partition, phase: Phase, lists: Iterable[ObjectList]) -> list[FindingsObject]:
+        """The objects of a partition, by the lists that were approved. Raises as `signed` does."""
+        mine = (one for one in lists if one.partition_id == part.id and one.phase is phase)
+        return [there for one in mine for there in Compared.model_validate_json(self._checked(one)).objects]
+
+    def signed(self, one: FindingsObject) -> Iterator[dict[str, Any]]:
         """The lines of an object that what was approved names. Raises ArtifactError where it is another."""
+        return map(json.loads, self._checked(one).splitlines())
+
+    def _checked(self, one: ObjectList | FindingsObject) -> bytes:
         remedy = "It was changed after it was signed: nothing is repaired; compare again."
-        data = self.tools.artifacts.check(place_of(one.location)[1], one.sha256, "as was approved", remedy)
-        return map(json.loads, data.splitlines())
+        return self.tools.artifacts.check(place_of(one.location)[1], one.sha256, "as was approved", remedy)
 
     def read(self, part: Partition, after: str | None) -> Iterator[Any]:
         """The steps of a repair after a cursor; each is done when it is yielded, saved before the next."""

@@ -11,7 +11,7 @@ from trueup.errors import ArtifactError
 from trueup.model.base import sha256
 from trueup.model.history import EarlierRun
 from trueup.model.plan import Partition
-from trueup.model.reconcile_report import ObjectLine
+from trueup.model.reconcile_report import ObjectList
 from trueup.model.repair import (
     INVERSE,
     SETTLED,
@@ -24,14 +24,15 @@ from trueup.model.repair import (
     UndoItem,
 )
 from trueup.model.states import Phase
-from trueup.worker.repairing import Intent, Repair, as_line
+from trueup.worker.intents import Intent, as_line
+from trueup.worker.repairing import Repair
 from trueup.worker.verifying import Touched, Verify
 
 
 class Undo(Repair):
     """What a task does that takes repairs back. The truth is not asked: the row before is wanted."""
 
-    def _approval(self) -> list[ObjectLine]:
+    def _approval(self) -> list[ObjectList]:
         undoes = str(self.run.undoes)
         data = self.tools.artifacts.store.get(repair_key(undoes))
         run = self.tools.ledger.runs.get(self.run.run_id)
@@ -40,7 +41,7 @@ class Undo(Repair):
         if (report.run_id, run.undoes) != (undoes, undoes):
             raise ArtifactError(f"The repair is that of run {report.run_id}.", remedy="Start the undo again.")
         self._earlier = [self._came_to(one) for one in self._plan.earlier]
-        return report.objects
+        return report.lists
 
     def _came_to(self, one: EarlierRun) -> RepairReport:
         data = self.tools.artifacts.check(repair_key(one.run_id), one.sha256)
@@ -65,7 +66,7 @@ class Undo(Repair):
 
     def _written(self, part: Partition) -> Iterator[list[dict[str, Any]]]:
         """The items that were applied, or may have been, of each object of a repair."""
-        mine = [one for one in self.approved if one.partition_id == part.id and one.phase is Phase.REPAIR]
+        mine = self.signed_of(part, Phase.REPAIR, self.approved)
         outcomes = Outcomes()
         for number, one in enumerate(mine, 1):
             told = outcomes.of(self.signed(one))
@@ -74,11 +75,10 @@ class Undo(Repair):
 
     def _settled(self, report: RepairReport, part: Partition) -> Iterator[list[str]]:
         """The keys that an earlier undo has settled, in the order of its items, which is ours."""
-        for one in report.objects:
-            if one.partition_id == part.id and one.phase is Phase.REPAIR:
-                for line in self.signed(one):
-                    if line.get("outcome") in SETTLED:
-                        yield line["key"]
+        for one in self.signed_of(part, Phase.REPAIR, report.lists):
+            for line in self.signed(one):
+                if line.get("outcome") in SETTLED:
+                    yield line["key"]
 
     def truth_of(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
         """Nothing: it is not asked, and need not be there any more."""

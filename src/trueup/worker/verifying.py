@@ -17,7 +17,8 @@ from trueup.model.repair import ACTIONS, TOUCHED, Action, RepairOutcome, Verific
 from trueup.model.states import Phase
 from trueup.worker.batches import Figures, Worked, WorkedBatch
 from trueup.worker.confirming import Confirmation, Look
-from trueup.worker.repairing import as_line, only
+from trueup.worker.intents import as_line
+from trueup.worker.repairing import only
 
 _KINDS = {action: Kind(kind) for kind, action in ACTIONS.items()}
 _KEPT = ("key", "action", "was", "wanted")
