@@ -13,9 +13,12 @@ from trueup.errors import ArtifactError
 from trueup.gating import before_repair
 from trueup.jobs import Reconcile
 from trueup.model.reconcile_report import ObjectList
+from trueup.model.repair import Action, RepairItem
 from trueup.model.states import Phase, RunStatus
 from trueup.platform import Ended
 from trueup.testing import LocalRun
+from trueup.worker.intents import Intent
+from trueup.worker.repairing import AT_ONCE, CHUNK_BYTES, next_size
 
 from .handler_world import World
 from .reconcile_cases import damaged
@@ -152,3 +155,38 @@ def begin(world: World, run_id: str) -> None:
     (execution,) = world.steps.executions.values()
     while not any(task.order.phase is Phase.REPAIR for task in world.ecs.tasks.values()):
         world._turn(execution)
+
+
+# How many items there are in a chunk.
+
+
+def intent(size: int) -> Intent:
+    """A row of so many bytes that is replaced by another one like it."""
+    item = RepairItem(at=0, key=("1",), action=Action.UPDATE, truth="t", target="g")
+    return Intent(item, before=b"b" * (size // 2), wanted=b"w" * (size // 2))
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(0, AT_ONCE), (200, AT_ONCE), (CHUNK_BYTES // 100, 100), (CHUNK_BYTES, 1), (9 * CHUNK_BYTES, 1)],
+)
+def test_a_chunk_has_as_many_rows_as_are_not_too_large_together(size: int, expected: int) -> None:
+    assert expected == next_size([intent(size)] * 10)
+
+
+def test_large_rows_are_repaired_in_small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trueup.worker.repairing.FIRST_CHUNK", 2)
+    monkeypatch.setattr("trueup.worker.repairing.CHUNK_BYTES", 100)
+    both, wrong = damaged()
+    for row in both["truth"]:
+        row["v"] = row["v"].ljust(30, ".")
+    for row in both["target"]:
+        row["v"] = row["v"].ljust(30, ".")
+    run = repair_of(both, changes=ONE)
+    run.run()
+    assert dict.fromkeys(wrong, "APPLIED") == done(run)
+    (found,) = (one for one in run.repaired.lists if one.phase is Phase.REPAIR)
+    sizes = [one.lines for one in listed(run.artifacts, found)]
+    # Two rows of a chunk are 130 bytes if both were there before, so the chunks after it have one or two.
+    assert {1, 2, 3} >= set(sizes)
+    assert 2 * len(wrong) == sum(sizes)

@@ -67,6 +67,11 @@ class Intent:
     wanted: bytes | None = None
     stale: RepairOutcome | None = None
 
+    @property
+    def bytes(self) -> int:
+        """How large both rows are."""
+        return len(self.before or b"") + len(self.wanted or b"")
+
     def document(self) -> dict[str, Any]:
         """The line of it."""
         said = {"at": self.item.at, "key": list(self.item.key), "action": self.item.action}
