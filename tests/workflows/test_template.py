@@ -200,6 +200,7 @@ ENDINGS = {
     r":::\$\{FlightsBucket\}/flights/\*": "a sample's input is a folder",
     r"\$\{Bucket.Arn\}/runs/\*(/report\.(json|html)|/(comparison|repair|evidence)\.json)?": "its run's",
     r"\$\{Bucket.Arn\}/runs/\*/known/\*": "what people sign about a run's report has names of its own",
+    r"\$\{Bucket.Arn\}/runs/\*/(so-far|evidence)/\*": "what reports name by its hash is named after it",
 }
 
 
@@ -328,7 +329,8 @@ def test_the_api_may_do_what_its_verbs_do() -> None:
     } == actions
     written = [resource for _, action, resource in permissions("ApiRole") if action == "s3:PutObject"]
     names = ("report", "comparison", "repair", "evidence")
-    reports = tuple(f"${{Bucket.Arn}}/runs/*/{name}" for name in (*(f"{one}." for one in names), "known/"))
+    folders = ("known/", "so-far/", "evidence/")
+    reports = tuple(f"${{Bucket.Arn}}/runs/*/{name}" for name in (*(f"{one}." for one in names), *folders))
     assert all(resource["Fn::Sub"].startswith(reports) for resource in written)
 
 

@@ -92,6 +92,11 @@ def evidence_key(run_id: str) -> str:
     return f"runs/{run_id}/evidence.json"
 
 
+def more_evidence_key(run_id: str, digest: str) -> str:
+    """A further part of that manifest, named by its hash."""
+    return f"runs/{run_id}/evidence/{digest[:12]}.jsonl"
+
+
 class Artifacts:
     """A run's objects, by what they are."""
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from trueup.cli.calling import Address, Person, RunId, client, run_path
+from trueup.cli.calling import Address, Person, RunId, client
 from trueup.cli.exits import FAILED
-from trueup.cli.fetching import check_new, fetch
+from trueup.cli.fetching import check_new, evidence_of, fetch
 from trueup.cli.output import Json, print_json, print_table, say, shown_person, tell
 
 EXAMPLE = "trueup evidence flights-reconcile-20260706T010000Z-abcd --to evidence"
@@ -34,7 +34,7 @@ def command(
     there = client(api, person)
     if to is not None:
         check_new(to)
-    found = there.get(run_path(run, "evidence"))
+    found = evidence_of(there, run)
     changed = found["changed"]
     if not changed and to is not None:
         fetch(there, found, to)
@@ -56,9 +56,8 @@ def _show(found: dict[str, Any], to: Path | None) -> None:
     for gate in manifest["gates"]:
         who = shown_person(gate["decidedBy"]) if gate["decidedBy"] else "nobody"
         tell(f"gate {gate['name']}: {gate['status']} by {who}, about {gate['subjectSha256']}")
-    rows = [
-        (one["kind"], one["sha256"][:12], _mark(one, found), one["location"]) for one in manifest["objects"]
-    ]
+    named = [({"kind": "more of the manifest"} | one) for one in manifest["more"]] + manifest["objects"]
+    rows = [(one["kind"], one["sha256"][:12], _mark(one, found), one["location"]) for one in named]
     print_table(["what", "sha-256", "", "where"], rows)
     if "folder" in found:
         tell(f"All of it is in {to}, and is what the manifest says.")

@@ -54,10 +54,30 @@ def fetch(there: Client, found: dict[str, Any], folder: Path) -> None:
         made.rename(folder)
 
 
+def evidence_of(there: Client, run: str) -> dict[str, Any]:
+    """The whole manifest of a run's evidence, and all that was changed, put together from its pages.
+
+    Raises ArtifactError where they are not of one manifest.
+    """
+    path = run_path(run, "evidence")
+    found = there.get(path)
+    while (after := found["next"]) is not None:
+        page = there.get(path, patience=ON_THE_WAY, after=after)
+        if page["sha256"] != found["sha256"] or page["next"] == after:
+            raise ArtifactError(
+                f"The API answered pages of two manifests of {run}.",
+                remedy="Check TRUEUP_API, and that nobody changed the manifest; ask again.",
+            )
+        found["manifest"]["objects"] += page["manifest"]["objects"]
+        found["changed"] |= page["changed"]
+        found["next"] = page["next"]
+    return dict(found)
+
+
 def _fill(there: Client, found: dict[str, Any], made: Path) -> None:
     run = found["manifest"]["runId"]
     files = {MANIFEST: found["sha256"]}
-    for one in found["manifest"]["objects"]:
+    for one in (*found["manifest"]["more"], *found["manifest"]["objects"]):
         files[file_name(run, one["location"])] = one["sha256"]
     for name, digest in files.items():
         path = made / name

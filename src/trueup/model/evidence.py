@@ -54,8 +54,19 @@ class GateEvidence(Value):
         return cls(**told, subject_sha256=gate.sha256)
 
 
+class MoreEvidence(Value):
+    """A further part of a manifest: so many objects, each as a line of JSON, in an object of its own."""
+
+    location: str
+    sha256: Sha256
+    objects: Count
+
+
 class Evidence(Value):
-    """The manifest of a run's evidence, made once when the run has ended. `tasks` are their ARNs."""
+    """The manifest of a run's evidence, made once when the run has ended. `tasks` are their ARNs.
+
+    Those of `objects` that are too many for it are in the parts that `more` names by their hashes, in order.
+    """
 
     schema_version: Literal[1] = 1
     run_id: str
@@ -71,15 +82,20 @@ class Evidence(Value):
     gates: list[GateEvidence]
     tasks: list[str]
     objects: list[EvidenceObject]
+    more: list[MoreEvidence] = Field(default_factory=list)
 
 
 class CheckedEvidence(Value):
-    """A manifest with its own SHA-256, and the objects that are not what they were, with what is there."""
+    """A page of a manifest with the SHA-256 of the whole, and those of its objects that were changed.
+
+    `changed` says what is there instead. `next` is the mark of the page behind; None: there is none.
+    """
 
     location: str
     sha256: Sha256
     manifest: Evidence
     changed: dict[str, str] = Field(default_factory=dict)
+    next: str | None = None
 
 
 class EvidencePart(Value):

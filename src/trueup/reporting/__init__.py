@@ -17,7 +17,7 @@ from trueup.model.report import Report
 from trueup.model.states import RUN_ENDS
 from trueup.reporting.comparison import Comparisons
 from trueup.reporting.comparison_page import comparison_page
-from trueup.reporting.evidence import Evidences
+from trueup.reporting.evidence import MOST_IN_MANIFEST, Evidences
 from trueup.reporting.gather import Gatherer
 from trueup.reporting.page import page
 from trueup.reporting.reconciled import Gathering
@@ -126,9 +126,12 @@ class Reports:
     def _page(self, run_id: str) -> str:
         return comparison_page(self.reconciled(run_id))
 
-    def evidence(self, run_id: str) -> CheckedEvidence:
-        """What a reconciliation left, checked now. Raises NotFound, StoreUnavailable."""
-        return Evidences(self._ledger, self._artifacts).checked(self._ledger.runs.get(run_id))
+    def evidence(
+        self, run_id: str, *, limit: int = MOST_IN_MANIFEST, after: str | None = None
+    ) -> CheckedEvidence:
+        """A page of what a reconciliation left, checked now. Raises as `Evidences.checked` does."""
+        run = self._ledger.runs.get(run_id)
+        return Evidences(self._ledger, self._artifacts).checked(run, limit=limit, after=after)
 
     def evidence_part(self, run_id: str, digest: str, offset: int, *, who: str) -> EvidencePart:
         """Bytes of the evidence with that SHA-256, from an offset on; who reads them is on the trail.

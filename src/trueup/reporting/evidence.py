@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 
-from trueup.artifacts import Artifacts, comparison_key, evidence_key, repair_key, repair_plan_key
+from trueup.artifacts import (
+    Artifacts,
+    comparison_key,
+    evidence_key,
+    more_evidence_key,
+    repair_key,
+    repair_plan_key,
+)
 from trueup.artifacts.findings import listed
 from trueup.artifacts.store import place
 from trueup.artifacts.together import together
@@ -20,6 +28,7 @@ from trueup.model.evidence import (
     EvidenceObject,
     EvidencePart,
     GateEvidence,
+    MoreEvidence,
 )
 from trueup.model.ledger import Run
 from trueup.model.plan import Plan
@@ -27,9 +36,14 @@ from trueup.model.reconcile_report import ObjectList
 from trueup.model.states import RUN_ENDS, Phase
 from trueup.reporting.comparison import Comparisons
 from trueup.reporting.repairs import Repairs
+from trueup.watching import tokens
+from trueup.watching.room import Room
 
 PART_BYTES = 3 * 2**20
 """In Base64 it is 4 MiB; a Lambda function answers 6 MB at most."""
+MOST_IN_MANIFEST = 1_000
+MOST_IN_A_PART = 5_000
+"""So a part has some 2 MB, and a manifest grows by a line for as many objects."""
 _KINDS: dict[Phase, EvidenceKind] = {
     Phase.COMPARE: "findings",
     Phase.CONFIRM: "findings",
@@ -55,22 +69,64 @@ class Evidences:
         with suppress(ArtifactExists):
             self._artifacts.store.put_once(key, canonical(self._made(run).document()))
 
-    def checked(self, run: Run) -> CheckedEvidence:
-        """The manifest, and what is not as it says. Raises as `_manifest` does."""
-        key, data = evidence_key(run.run_id), self._manifest(run)
+    def checked(
+        self, run: Run, *, limit: int = MOST_IN_MANIFEST, after: str | None = None
+    ) -> CheckedEvidence:
+        """A page of the manifest, and what of it is not as it says; with the first page its parts are asked.
+
+        Raises as `_manifest` does, RequestError for a mark that is none.
+        """
+        data = self._manifest(run)
         manifest = Evidence.model_validate_json(data)
-        found = together(lambda one: self._artifacts.store.checksum(one.location), manifest.objects)
-        changed = {
+        start = int(tokens.read(after, at=0)["at"])
+        shown, end = self._page(manifest, start, limit)
+        whole = len(manifest.objects) + sum(one.objects for one in manifest.more)
+        return CheckedEvidence(
+            location=self._artifacts.store.location(evidence_key(run.run_id)),
+            sha256=sha256(data),
+            manifest=manifest.model_copy(update={"objects": shown}),
+            changed=self._changed([*shown, *(manifest.more if start == 0 else ())]),
+            next=tokens.write(at=end) if shown and end < whole else None,
+        )
+
+    def _page(self, manifest: Evidence, start: int, limit: int) -> tuple[list[EvidenceObject], int]:
+        """As many objects from a place on as one answer holds, and the place behind them."""
+        room = Room()
+        room.takes(manifest.model_copy(update={"objects": []}))
+        shown: list[EvidenceObject] = []
+        for behind, one in islice(self._objects_of(manifest, start), limit):
+            if not room.takes(one) and shown:
+                break
+            shown.append(one)
+            start = behind
+        return shown, start
+
+    def _objects_of(self, manifest: Evidence, start: int = 0) -> Iterator[tuple[int, EvidenceObject]]:
+        """The objects that a manifest names, itself and in its parts, from a place on; each with the next.
+
+        A part that is not what the manifest says names nothing.
+        """
+        yield from enumerate(manifest.objects[start:], start + 1)
+        before = len(manifest.objects)
+        for part in manifest.more:
+            skipped = max(0, start - before)
+            lines = self._lines(part) if skipped < part.objects else []
+            objects = map(EvidenceObject.model_validate_json, lines[skipped:])
+            yield from enumerate(objects, before + skipped + 1)
+            before += part.objects
+
+    def _lines(self, part: MoreEvidence) -> list[bytes]:
+        with suppress(ArtifactError):
+            return self._artifacts.check(place(part.location)[1], part.sha256).splitlines()
+        return []
+
+    def _changed(self, objects: Sequence[EvidenceObject | MoreEvidence]) -> dict[str, str]:
+        found = together(lambda one: self._artifacts.store.checksum(one.location), objects)
+        return {
             one.location: digest or "there is no such object"
-            for one, digest in zip(manifest.objects, found, strict=True)
+            for one, digest in zip(objects, found, strict=True)
             if digest != one.sha256
         }
-        return CheckedEvidence(
-            location=self._artifacts.store.location(key),
-            sha256=sha256(data),
-            manifest=manifest,
-            changed=changed,
-        )
 
     def part(self, run: Run, digest: str, offset: int, *, who: str) -> EvidencePart:
         """Bytes of what the manifest names by a hash, or of it itself, once the trail says who reads them.
@@ -97,7 +153,11 @@ class Evidences:
         data = self._manifest(run)
         if digest == sha256(data):
             return "manifest", self._artifacts.store.location(evidence_key(run.run_id))
-        for one in Evidence.model_validate_json(data).objects:
+        manifest = Evidence.model_validate_json(data)
+        for part in manifest.more:
+            if part.sha256 == digest:
+                return "manifest", part.location
+        for _, one in self._objects_of(manifest):
             if one.sha256 == digest:
                 return one.kind, one.location
         raise NotFound(
@@ -125,6 +185,7 @@ class Evidences:
         last = repaired or found
         gates = [GateEvidence.of(gate) for gate in self._ledger.gates.of(run.run_id)]
         lists = [*(found.lists if found else ()), *(repaired.lists if repaired else ())]
+        objects = iter([*self._documents(run, plan), *self._left(lists), *self._plans(run, lists)])
         return Evidence(
             run_id=run.run_id,
             job=run.job,
@@ -138,8 +199,18 @@ class Evidences:
             write_code=plan.write_code if plan else None,
             gates=gates,
             tasks=sorted({life.task for life in self._ledger.tasks.lives(run.run_id) if life.task}),
-            objects=[*self._documents(run, plan), *self._left(lists), *self._plans(run, lists)],
+            objects=list(islice(objects, MOST_IN_MANIFEST)),
+            more=list(self._more(run, objects)),
         )
+
+    def _more(self, run: Run, objects: Iterator[EvidenceObject]) -> Iterator[MoreEvidence]:
+        """Store what a manifest has no room for."""
+        while some := list(islice(objects, MOST_IN_A_PART)):
+            data = b"".join(canonical(one.document()) + b"\n" for one in some)
+            key = more_evidence_key(run.run_id, sha256(data))
+            self._artifacts.store.put_once(key, data)
+            location = self._artifacts.store.location(key)
+            yield MoreEvidence(location=location, sha256=sha256(data), objects=len(some))
 
     def _documents(self, run: Run, plan: Plan | None) -> Iterator[EvidenceObject]:
         known = plan.known.key if plan is not None and plan.known is not None else ""

@@ -26,7 +26,8 @@ A list gives `next` where there may be more; give it back as `after`, unchanged.
 A filtered page looks at 2,000 items at most, so that it may be short although more follows.
 How a run stands (`GET /runs/{runId}`) costs a handful of reads and two for each running task, whatever the number of partitions.
 
-Evidence comes in parts of 3 MiB in Base64, since a function answers 6 MB at most: `next` is the `offset` of the part behind, and whoever puts them together holds them against the digest.
+What evidence there is comes in pages of at most 1,000 objects, each of which is checked as its page is asked for: `changed` is what of the page is not what it was, and `sha256` that of the whole manifest, the same on each.
+The evidence itself comes in parts of 3 MiB in Base64, since a function answers 6 MB at most: `next` is the `offset` of the part behind, and whoever puts them together holds them against the digest.
 Only what the manifest of a run names can be asked for, by its SHA-256; before-images among it hold values.
 
 This page is made by `python -m trueup.handling.api`.

@@ -116,14 +116,19 @@ ROUTES = (
         problems=(_NOT_FOUND,),
     ),
     Route(
-        "GET", "/runs/{runId}/evidence", verbs.show_evidence, {200: CheckedEvidence}, problems=(_NOT_FOUND,)
+        "GET",
+        "/runs/{runId}/evidence",
+        verbs.show_evidence,
+        {200: CheckedEvidence},
+        query=verbs.EvidenceQuery,
+        problems=(_NOT_FOUND,),
     ),
     Route(
         "GET",
         "/runs/{runId}/evidence/{digest}",
         verbs.show_evidence_object,
         {200: EvidencePart},
-        query=verbs.EvidenceQuery,
+        query=verbs.EvidencePartQuery,
         problems=(_NOT_FOUND,),
     ),
     Route(

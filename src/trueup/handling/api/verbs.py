@@ -90,6 +90,13 @@ class LogsQuery(Value):
 
 
 class EvidenceQuery(Value):
+    """Which objects of the evidence."""
+
+    limit: Limit = MOST_AT_ONCE
+    after: str | None = None
+
+
+class EvidencePartQuery(Value):
     """From which byte on."""
 
     offset: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
@@ -238,13 +245,14 @@ def _pending(here: Services, run_id: str) -> Pending:
 
 
 def show_evidence(here: Services, call: Call, run_id: str) -> CheckedEvidence:
-    """What a reconciliation left, under its hashes, and what is not any more what it was."""
-    return here.reports.evidence(run_id)
+    """What a reconciliation left, under its hashes, and what is not any more what it was; page by page."""
+    query = call.of_query(EvidenceQuery)
+    return here.reports.evidence(run_id, limit=query.limit, after=query.after)
 
 
 def show_evidence_object(here: Services, call: Call, run_id: str, digest: str) -> EvidencePart:
     """Some bytes of the evidence that has this SHA-256, or of its manifest, from an offset on."""
-    query = call.of_query(EvidenceQuery)
+    query = call.of_query(EvidencePartQuery)
     return here.reports.evidence_part(run_id, digest, query.offset, who=call.caller)
 
 
