@@ -18,6 +18,7 @@ from trueup.model.known import (
     LONGEST_DAYS,
     MOST_KNOWN,
     MOST_SIGNED,
+    MOST_WORDS,
     Known,
     KnownItem,
     KnownList,
@@ -129,13 +130,21 @@ class Knowing:
                 yield from standing(self._artifacts, there)
 
     def _must_fit(self, known: Known, now: datetime) -> None:
-        valid = self._ledger.known.of(known.job, now, known.scope)
-        others = sum(one.number for one in valid if one.known_id != known.known_id)
-        if others + known.number > MOST_KNOWN:
+        valid = list(self._ledger.known.of(known.job, now, known.scope))
+        others = [one.number for one in valid if one.known_id != known.known_id]
+        if sum(others) + known.number > MOST_KNOWN:
             raise RequestError(
-                f"{others:,} differences of this target are known already, and there may be {MOST_KNOWN:,}.",
+                f"{sum(others):,} differences of this target are known already, "
+                f"and with these {known.number:,} there may be {MOST_KNOWN:,}.",
                 remedy="Repair some, or wait until some words expire.",
                 field="keys",
+            )
+        if len(others) >= MOST_WORDS:
+            raise RequestError(
+                f"differences of this target are known by {len(others):,} words already, "
+                f"and there may be {MOST_WORDS:,}.",
+                remedy=f"Sign together what belongs together, {MOST_SIGNED:,} differences by one word; "
+                "or wait until some words expire.",
             )
 
     def pin(self, run: Run, job: Reconciliation) -> ObjectRef | None:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from trueup.artifacts import comparison_key
+from trueup.compare import State
+from trueup.compare.findings import DRIFT
 from trueup.errors import NotFound, OtherSubject, OwnRequest, RequestError, TrueupError
 from trueup.knowing import Knowing
 from trueup.ledger import keys
 from trueup.ledger.table import Write
 from trueup.model.base import sha256
-from trueup.model.known import Known, KnownWord
+from trueup.model.known import MOST_WORDS, Known, KnownWord
+from trueup.model.reconcile_report import AGE_NAMES
 from trueup.model.repair import planned
+from trueup.model.result import LONGEST_CURSOR
 from trueup.model.states import Phase, RunStatus
 from trueup.reporting.ages_page import known_section
 from trueup.reporting.evidence import Evidences
 from trueup.testing import LocalRun
+from trueup.worker.confirming import Look
 
 from .reconcile_cases import Days, Rows, first_seen, job, lines, rows, states, wrong
 
@@ -293,3 +298,26 @@ def test_killed_at_any_point_of_the_second_look_a_run_counts_what_is_known_once(
         assert [5] == [one.findings for one in run.comparison.known], point
         told = [int(one["key"][0]) for one in lines(run, Phase.CONFIRM) if one["state"] == "KNOWN"]
         assert list(range(0, 300, 60)) == told, point
+
+
+def test_as_many_words_as_are_good_at_once_fit_a_cursor() -> None:
+    words = {f"{number:012x}": 10**6 for number in range(MOST_WORDS)}
+    states = {f"{state} {kind}": 10**9 for state in State for kind in DRIFT}
+    ages = dict.fromkeys(AGE_NAMES, 10**9)
+    look = Look(
+        datetime.now(UTC), 10**6, 10**9, 10**9, states, ages, "2026-01-01T00:00:00Z", words, "x" * 800
+    )
+    assert len(look.cursor()) <= LONGEST_CURSOR
+
+
+def test_a_word_too_many_is_refused_with_how_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trueup.knowing.MOST_WORDS", 2)
+    days = Days()
+    run = days.run(wrong(7, 150, 250))
+    first = sign(run, 7)
+    sign(run, 150)
+    with pytest.raises(RequestError, match="known by 2 words already, and there may be 2"):
+        sign(run, 250)
+    assert first == sign(run, 7)
+    days.clock.pass_(31 * 86400)
+    assert 1 == sign(run, 250).number

@@ -205,3 +205,18 @@ def test_many_objects_of_a_partition_are_named_by_an_index(monkeypatch: pytest.M
     assert len(item.reject_parts) <= 4
     assert item.reject_parts[0].startswith("index-")
     assert wrong == keys(lines(run, Phase.COMPARE)) == keys(lines(run, Phase.CONFIRM))
+
+
+def test_a_report_shows_fewer_findings_where_their_values_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trueup.reporting.comparison.SHOWN_BYTES", 4_000)
+    both, wrong = damaged()
+    for row in both["target"]:
+        row["v"] += 1_000 * "." if row["id"] in wrong else ""
+    run = run_of(both, job(values="shown"))
+    run.run()
+    found = run.comparison
+    told = lines(run, Phase.CONFIRM)
+    assert (len(wrong), len(wrong)) == (found.findings_read, len(told))
+    shown = [{name: value for name, value in one.items() if name != "partitionId"} for one in found.findings]
+    assert 0 < len(shown) < len(wrong)
+    assert told[: len(shown)] == shown

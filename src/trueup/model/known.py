@@ -12,6 +12,8 @@ MOST_SIGNED = 1_000
 """So many differences one word can sign: nobody looks at more."""
 MOST_KNOWN = 10_000
 """So many may be known of one target at a time: every task holds them."""
+MOST_WORDS = 100
+"""So many words may be good of one target at a time: a task counts by each, in its cursor."""
 LONGEST_DAYS = 366
 
 Why = Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"\S")]
