@@ -236,6 +236,19 @@ def test_a_run_that_is_ended_while_it_looks_says_what_was_not_looked_at(
     assert "5 items were applied or intended and not looked at again" in run.repaired.reasons
 
 
+def test_a_job_that_says_so_stops_at_the_first_failure_and_looks_at_nothing_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failing(monkeypatch, 7)
+    stops = {"abort": [{"of": "failedPartitions", "above": 0, "minimum": 1}]}
+    run = repair_of(small()[0], changes={**TWO, **stops})
+    ended = run.run()
+    assert RunStatus.ABORTED is ended.status
+    assert str(ended.reason).startswith("abort rule failedPartitions: 1 (of 1 partitions that ended) > 0")
+    assert ({}, "UNREPAIRED") == (seen(run), run.repaired.verdict)
+    assert "3 items were applied or intended and not looked at again" in run.repaired.reasons
+
+
 def test_a_look_that_fails_too_is_told_beside_the_repair_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     run, _ = repair(monkeypatch, 7)
     to(run, Phase.VERIFY)
