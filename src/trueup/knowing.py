@@ -25,6 +25,7 @@ from trueup.model.known import (
     KnownWord,
     Pinned,
     PinnedKnown,
+    WithdrawWord,
 )
 from trueup.model.ledger import Run
 from trueup.model.plan import ObjectRef
@@ -75,6 +76,16 @@ class Knowing:
         self._must_fit(known, now)
         self._artifacts.store.put_once(known.key, data)
         return self._ledger.known.sign(run, known, job.approval.roles)
+
+    def withdraw(self, run_id: str, known_id: str, word: WithdrawWord, who: str) -> Known:
+        """Take back a word about a run's report; runs that are planned from now on do not know it.
+
+        Asked again, nothing changes. Raises NotFound, NotAnApprover, ArtifactError.
+        """
+        run = self._ledger.runs.get(run_id)
+        known = self._ledger.known.get(run.job, run_id, known_id)
+        roles = self._artifacts.plan_of(run).job.approval.roles
+        return self._ledger.known.withdraw(known, who=who, why=word.why, roles=roles)
 
     def valid(self, job: str) -> KnownList:
         """The words about a job's differences that are valid now."""

@@ -419,9 +419,10 @@ def test_what_somebody_else_answers_does_not_reach_the_terminal_raw(
             assert said in capsys.readouterr().err
 
 
-ELSEWHERE = {"demo", "up", "new", "validate", "estimate", "approve", "reject", "evidence", "sign", "known"}
+_KNOWN = {"sign", "known", "withdraw"}
+ELSEWHERE = {"demo", "up", "new", "validate", "estimate", "approve", "reject", "evidence", *_KNOWN}
 """Tests of `make e2e` have the first two, test_cli_gates two more, test_cli_evidence the next.
-The last two are in test_known_api. The others run below, without an API.
+The last three are in test_known_api. The others run below, without an API.
 """
 
 

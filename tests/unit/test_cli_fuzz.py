@@ -221,6 +221,7 @@ WORDS = {
     "logs": ["r", "--partition", "p"],
     "approve": ["r", "apply", "--sha", "3f9a1c07"],
     "reject": ["r", "apply", "--sha", "3f9a1c07", "--reason", "wrong window"],
+    "withdraw": ["r", "3f9a1c07d2e4", "--why", "it is through"],
     "sign": ["r", "--until", "2027-01-31", "--why", "it rounds"],
 }
 

@@ -127,6 +127,50 @@ def test_the_command_line_shows_the_report_and_wants_its_hash(
         assert part in listed
 
 
+def test_bob_withdraws_and_the_next_run_knows_no_more(world: World, run_id: str) -> None:
+    client = Client(api_of(world))
+    known = client.call("POST", f"/runs/{run_id}/known", body=word(world, run_id), caller=BOB)[1]
+    path = f"/runs/{run_id}/known/{known['knownId']}/withdraw"
+    found = client.problem("POST", path, body={"why": "through"}, caller=EVE)
+    assert (403, "forbidden") == found[:2]
+    assert 400 == client.problem("POST", path, body={"why": " "}, caller=BOB)[0]
+    assert 404 == client.problem("POST", path.replace(run_id, "none"), body={"why": "x"}, caller=BOB)[0]
+    other = path.replace(known["knownId"], "none")
+    assert 404 == client.problem("POST", other, body={"why": "x"}, caller=BOB)[0]
+    assert [known] == client.get("/known", job="numbers")["known"]
+    status, back = client.call("POST", path, body={"why": "through"}, caller=BOB)
+    assert (200, BOB, "through") == (status, back["withdrawn"]["who"], back["withdrawn"]["why"])
+    assert (200, back) == client.call("POST", path, body={"why": "again"}, caller=BOB)
+    assert [] == client.get("/known", job="numbers")["known"]
+    entries = client.get(f"/runs/{run_id}/audit")["entries"]
+    told = [(one["who"], one["why"]) for one in entries if one["verb"] == "withdraw-known"]
+    assert [(BOB, "through")] == told
+    run, _ = played(world, requestId="r-2", requester=ANN)
+    report = client.get(f"/runs/{run.run_id}/comparison")
+    assert ("DRIFT", []) == (report["verdict"], report["known"])
+    assert {"CONFIRMED"} == {one["state"] for one in report["states"]}
+    refused = client.problem("POST", f"/runs/{run_id}/known", body=word(world, run_id), caller=BOB)
+    assert (409, "refused") == refused[:2]
+    assert "were withdrawn by" in refused[3]
+
+
+def test_the_command_line_withdraws_by_the_id_that_known_shows(
+    served: World, run_id: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    until = f"{served.clock.now().year + 1}-01-01"
+    asked = ["sign", run_id, "--until", until, "--why", "as agreed", "--key", "0"]
+    told(capsys, *asked, "--sha", hash_of(served, run_id)[:8])
+    (known,) = as_json(capsys, "known", "numbers")["known"]
+    assert known["knownId"] in told(capsys, "known", "numbers")
+    assert 2 == main(["withdraw", run_id, "none", "--why", "through"])
+    assert "Nobody signed known differences none" in capsys.readouterr().err
+    assert 2 == main(["withdraw", run_id, "", "--why", "through"])
+    assert "ID is empty" in capsys.readouterr().err
+    out = told(capsys, "withdraw", run_id, known["knownId"], "--why", "through")
+    assert "1 differences are not known any more: withdrawn by user/bob at" in out
+    assert [] == as_json(capsys, "known", "numbers")["known"]
+
+
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [("--until", "soon", "is no day and no instant"), ("--key", "[1]", "is no array of texts")],

@@ -16,7 +16,7 @@ from trueup.knowing import Knowing
 from trueup.ledger import keys
 from trueup.ledger.table import Write
 from trueup.model.base import sha256
-from trueup.model.known import MOST_WORDS, Known, KnownWord
+from trueup.model.known import MOST_WORDS, Known, KnownWord, WithdrawWord
 from trueup.model.reconcile_report import AGE_NAMES
 from trueup.model.repair import planned
 from trueup.model.result import LONGEST_CURSOR
@@ -76,6 +76,22 @@ def test_what_was_signed_is_counted_apart_and_is_no_drift() -> None:
     page = "".join(known_section(report))
     for said in ("Known differences", BOB, known.why):
         assert said in page
+
+
+def test_a_run_that_was_planned_before_a_word_was_withdrawn_knows_it_and_the_next_does_not() -> None:
+    days = Days()
+    both = wrong(7, 150)
+    first = days.run(both)
+    known = sign(first)
+    planned_before = days.make(both)
+    planned_before.plan()
+    knowing = Knowing(first.ledger, first.artifacts, first.clock)
+    knowing.withdraw(first.run_id, known.known_id, WithdrawWord(why="through"), BOB)
+    planned_before.run()
+    assert {("KNOWN", "MISMATCHED"): 2} == states(planned_before.comparison)
+    after = days.run(both)
+    assert ("DRIFT", {("CONFIRMED", "MISMATCHED"): 2}) == (after.comparison.verdict, states(after.comparison))
+    assert {days.began[0]} == set(first_seen(after).values())
 
 
 @pytest.mark.parametrize(

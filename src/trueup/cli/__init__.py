@@ -32,6 +32,7 @@ from trueup.cli import (
     status,
     up,
     validate,
+    withdraw,
 )
 from trueup.cli.exits import DONE, FAILED, INTERRUPTED, USAGE, of_error
 from trueup.errors import TrueupError, UsageError
@@ -64,6 +65,7 @@ COMMANDS: Mapping[str, Any] = {
     "report": report,
     "sign": sign,
     "known": known,
+    "withdraw": withdraw,
     "evidence": evidence,
     "audit": audit,
 }

@@ -72,6 +72,14 @@ def check_second_person(
             found=found,
             remedy="Ask somebody else to look at it.",
         )
+    check_role(who, roles, stranger=stranger, found=found)
+
+
+def check_role(who: str, roles: tuple[str, ...], *, stranger: str, found: Item | None = None) -> None:
+    """Who signs has one of the roles where there are any; `stranger` says so of whoever has not.
+
+    Raises NotAnApprover.
+    """
     if roles and not is_one_of(who, roles):
         raise NotAnApprover(
             stranger,

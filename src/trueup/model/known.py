@@ -41,11 +41,19 @@ class KnownItem(Value):
         )
 
 
+class Withdrawal(Value):
+    """Somebody's word that a word does not count any more."""
+
+    who: str
+    at: Instant
+    why: str
+
+
 class Known(Value):
     """Somebody's word that some differences of a report are known, until an instant.
 
     `key` and `sha256` are of the object that lists them, `number` how many there are, and `report_sha256` is
-    what was looked at.
+    what was looked at. `withdrawn` says who took the word back.
     """
 
     known_id: str
@@ -60,10 +68,12 @@ class Known(Value):
     at: Instant
     until: Instant
     why: str
+    withdrawn: Withdrawal | None = None
 
     def hash(self) -> str:
-        """What the audit trail says of it."""
-        return sha256(canonical(self.document()))
+        """What the audit trail says of it: a hash of all that was signed."""
+        signed = {name: part for name, part in self.document().items() if name != "withdrawn"}
+        return sha256(canonical(signed))
 
 
 class Pinned(Value):
@@ -89,6 +99,12 @@ class KnownWord(Value):
     until: Instant
     why: Why
     keys: Annotated[tuple[tuple[str, ...], ...], Field(max_length=MOST_SIGNED)] | None = None
+
+
+class WithdrawWord(Value):
+    """Why a word about known differences does not count any more."""
+
+    why: Why
 
 
 class KnownList(Value):

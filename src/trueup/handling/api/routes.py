@@ -14,7 +14,7 @@ from trueup.handling.api import verbs
 from trueup.model.base import Value
 from trueup.model.estimate import Estimate
 from trueup.model.evidence import CheckedEvidence, EvidencePart
-from trueup.model.known import Known, KnownList, KnownWord
+from trueup.model.known import Known, KnownList, KnownWord, WithdrawWord
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.repair import RepairReport
 from trueup.model.report import Report
@@ -181,5 +181,13 @@ ROUTES = (
         {200: Known},
         body=KnownWord,
         problems=(_NOT_FOUND, _REFUSED),
+    ),
+    Route(
+        "POST",
+        "/runs/{runId}/known/{knownId}/withdraw",
+        verbs.withdraw_known,
+        {200: Known},
+        body=WithdrawWord,
+        problems=(_NOT_FOUND,),
     ),
 )

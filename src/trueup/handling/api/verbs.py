@@ -14,7 +14,7 @@ from trueup.handling.api.services import Services
 from trueup.model.base import Name, Value
 from trueup.model.estimate import Estimate
 from trueup.model.evidence import CheckedEvidence, EvidencePart
-from trueup.model.known import Known, KnownList, KnownWord
+from trueup.model.known import Known, KnownList, KnownWord, WithdrawWord
 from trueup.model.ledger import Run
 from trueup.model.reconcile_report import ReconcileReport
 from trueup.model.repair import RepairReport
@@ -303,3 +303,8 @@ def list_known(here: Services, call: Call) -> KnownList:
 def sign_known(here: Services, call: Call, run_id: str) -> Known:
     """Sign differences of the report with this hash as known until an instant."""
     return here.knowing.sign(run_id, call.body_of(KnownWord), call.caller)
+
+
+def withdraw_known(here: Services, call: Call, run_id: str, known_id: str) -> Known:
+    """Take back what was signed as known; the next run does not know it any more."""
+    return here.knowing.withdraw(run_id, known_id, call.body_of(WithdrawWord), call.caller)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from trueup.errors import NotAnApprover, NotOnTrail, OwnRequest
+from trueup.errors import AlreadyDecided, NotAnApprover, NotFound, NotOnTrail, OwnRequest
 from trueup.ledger import Ledger, keys
 from trueup.ledger.table import Table, Write
 from trueup.model.known import Known
@@ -84,6 +84,48 @@ class KnownSuite:
         other = a_word(scene.run)
         refusal(NotAnApprover, lambda: scene.ledger.known.sign(scene.run, other, ("user/carl",)))
         assert [] == list(scene.ledger.known.of(own.job, own.at))
+
+    def test_a_word_that_was_withdrawn_counts_no_more(self, table: Table) -> None:
+        scene = Scene(table)
+        known = scene.ledger.known.sign(scene.run, a_word(scene.run), ())
+        of = scene.ledger.known
+        refusal(NotAnApprover, of.withdraw, known, who="eve", why="no", roles=("user/bob",))
+        assert [known] == list(of.of(known.job, known.at))
+        back = of.withdraw(known, who=scene.run.requester, why="it is through", roles=())
+        assert back.withdrawn is not None
+        assert (scene.run.requester, "it is through") == (back.withdrawn.who, back.withdrawn.why)
+        assert [] == list(of.of(known.job, known.at))
+        assert back == of.get(known.job, known.run_id, known.known_id)
+        assert back == of.withdraw(known, who=BOB, why="again", roles=("user/bob",))
+        assert known.hash() == back.hash()
+        entry = list(scene.ledger.audit.of(scene.run_id))[-1]
+        told = ("withdraw-known", scene.run.requester, "it is through")
+        assert told == (entry.verb, entry.who, entry.why)
+        assert known.hash() == entry.before["sha256"]
+
+    def test_a_word_that_was_withdrawn_is_not_signed_again_as_it_was(self, table: Table) -> None:
+        scene = Scene(table)
+        known = scene.ledger.known.sign(scene.run, a_word(scene.run), ())
+        scene.ledger.known.withdraw(known, who=BOB, why="it is through", roles=())
+        error = refusal(AlreadyDecided, scene.ledger.known.sign, scene.run, known, ())
+        assert "it is through" in str(error)
+        other = a_word(scene.run, known_id="ba9876543210", why="it came back")
+        assert other == scene.ledger.known.sign(scene.run, other, ())
+
+    def test_a_withdrawal_that_was_taken_out_of_the_ledger_is_found(self, table: Table) -> None:
+        scene = Scene(table)
+        known = scene.ledger.known.sign(scene.run, a_word(scene.run), ())
+        scene.ledger.known.withdraw(known, who=BOB, why="it is through", roles=())
+        table.write(Write(keys.known(known.job, known.known_id), removes=("withdrawn",)))
+        (found,) = scene.ledger.known.of(known.job, known.at)
+        error = refusal(NotOnTrail, scene.ledger.known.check, found)
+        assert "the word was not withdrawn" == error.clause
+
+    def test_a_word_of_another_run_or_of_nobody_is_not_found(self, table: Table) -> None:
+        scene = Scene(table)
+        known = scene.ledger.known.sign(scene.run, a_word(scene.run), ())
+        refusal(NotFound, scene.ledger.known.get, known.job, "another-run", known.known_id)
+        refusal(NotFound, scene.ledger.known.get, known.job, known.run_id, "none")
 
     def test_a_word_that_was_written_or_changed_behind_the_trail_is_found(self, table: Table) -> None:
         scene = Scene(table)

@@ -141,6 +141,9 @@ class LostAnswerSuite:
     def test_no_lost_answer_changes_what_signing_known_differences_does(self, table: Table) -> None:
         self._survives(table, "known.sign")
 
+    def test_no_lost_answer_changes_what_withdrawing_known_differences_does(self, table: Table) -> None:
+        self._survives(table, "known.withdraw")
+
     def _survives(self, table: Table, name: str) -> None:
         for prepare in WRITES[name]:
             scene = Scene(table)

@@ -217,6 +217,11 @@ def _sign(scene: Scene) -> Call:
     return lambda ledger: ledger.known.sign(scene.run, known, ())
 
 
+def _withdraw(scene: Scene) -> Call:
+    known = scene.ledger.known.sign(scene.run, a_word(scene.run), ())
+    return lambda ledger: ledger.known.withdraw(known, who="ann", why="through", roles=())
+
+
 # Every call of a ledger that writes, once at least.
 WRITES: dict[str, list[Prepare]] = {
     "runs.create": [_create],
@@ -250,6 +255,7 @@ WRITES: dict[str, list[Prepare]] = {
     "locks.leave": [_leave],
     "history.note": [_note],
     "known.sign": [_sign],
+    "known.withdraw": [_withdraw],
 }
 # These draw from a supply, so an answer that was lost costs a number or some room: never less than that.
 DRAWS = {"runs.next_launch", "runs.next_dispatch", "rates.reserve"}
@@ -277,6 +283,7 @@ READS = {
     "locks.get",
     "history.of",
     "known.of",
+    "known.get",
     "known.check",
     "audit.of",
     "audit.after",
