@@ -11,7 +11,7 @@ from .test_ecs_api import NETWORK, Stack, images, wait_until
 
 
 def test_a_rule_hears_that_a_task_has_stopped() -> None:
-    """Amazon ECS task state change events: the page's pattern, for tasks that stopped."""
+    """Developer guide, "Amazon ECS task state change events": the page's pattern, for tasks that stopped."""
     pattern = {
         "source": ["aws.ecs"],
         "detail-type": ["ECS Task State Change"],

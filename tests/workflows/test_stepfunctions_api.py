@@ -1,4 +1,7 @@
-"""boto3 against the server, with MiniStack as the services that machines call."""
+"""boto3 against the server, with MiniStack as the services that machines call.
+
+Where a test names no source: the operations' documentation in [botocore].
+"""
 
 from __future__ import annotations
 

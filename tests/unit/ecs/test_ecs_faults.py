@@ -1,4 +1,8 @@
-"""Launches that are refused: the disguises of a throttle, and no capacity; and how images are found."""
+"""Launches that are refused: the disguises of a throttle, and no capacity; and how images are found.
+
+Where a test names no source: ours, since images are folders here; what throttles say is in aws-facts
+section 2.4.
+"""
 
 from __future__ import annotations
 

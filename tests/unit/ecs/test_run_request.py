@@ -1,4 +1,7 @@
-"""What RunTask refuses, in AWS's words, and what it makes of a call that it takes."""
+"""What RunTask refuses, in AWS's words, and what it makes of a call that it takes.
+
+Where a test names no source: ours, for definitions of another ECS; all else is [botocore ecs] RunTask.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Choice: every operator against values of its own and of other types."""
+"""Choice: every operator against values of its own and of other types.
+
+Where a test names no source: [dg:state-choice].
+"""
 
 from __future__ import annotations
 

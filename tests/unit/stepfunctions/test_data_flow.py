@@ -1,4 +1,9 @@
-"""From a state's input to its output, and the events that show it."""
+"""From a state's input to its output, and the events that show it.
+
+Where a test names no source: [dg:concepts-input-output-filtering], [dg:input-output-contextobject],
+[dg:workflow-variables], and the pages of the states, [dg:state-wait], [dg:state-succeed] and
+[dg:state-fail].
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What is refused when a machine is created: each with the place and a sentence."""
+"""What is refused when a machine is created: each with the place and a sentence.
+
+Where a test names no source: [dg:concepts-amazon-states-language] for what is wrong; the words are ours
+then.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What a Distributed Map iterates over: S3 in its formats, pairs of objects, and how large an item may be."""
+"""What a Distributed Map iterates over: S3 in its formats, pairs of objects, and how large an item may be.
+
+Where a test names no source: [dg:input-output-itemreader] and [dg:service-quotas]; words of errors are ours
+then.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Distributed Map: children of their own, limits, changes under way."""
+"""Distributed Map: children of their own, limits, changes under way.
+
+Where a test names no source: [dg:state-map-distributed].
+"""
 
 from __future__ import annotations
 

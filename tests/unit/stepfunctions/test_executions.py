@@ -1,4 +1,8 @@
-"""Executions: names, stopping, limits, redriving, and what EventBridge hears."""
+"""Executions: names, stopping, limits, redriving, and what EventBridge hears.
+
+Where a test names no source: the operations' documentation in [botocore], and aws-facts sections 1.1 and
+1.4. Scales of time, and how many executions one process bears, are ours.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What integrations add to a call, how their failures are named, and how jobs that are waited for end."""
+"""What integrations add to a call, how their failures are named, and how jobs that are waited for end.
+
+Where a test names no source: [dg:connect-to-resource].
+"""
 
 from __future__ import annotations
 

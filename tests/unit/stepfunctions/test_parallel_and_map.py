@@ -1,4 +1,7 @@
-"""Parallel and inline Map: order, concurrency, failures, and how their events point."""
+"""Parallel and inline Map: order, concurrency, failures, and how their events point.
+
+Where a test names no source: [dg:state-parallel], [dg:state-map-inline] and [dg:service-quotas].
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Paths and templates: what they select, and what AWS says when there is nothing."""
+"""Paths and templates: what they select, and what AWS says when there is nothing.
+
+Where a test names no source: [dg:amazon-states-language-paths] and [dg:input-output-resultpath]; bounds of
+regular expressions are ours.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a Distributed Map leaves behind: files with a manifest, or outputs in the state."""
+"""What a Distributed Map leaves behind: files with a manifest, or outputs in the state.
+
+Where a test names no source: [dg:input-output-resultwriter].
+"""
 
 from __future__ import annotations
 

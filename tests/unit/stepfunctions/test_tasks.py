@@ -1,4 +1,7 @@
-"""Tasks: what is called and how, what comes back, what a failure is called."""
+"""Tasks: what is called and how, what comes back, what a failure is called.
+
+Where a test names no source: [dg:connect-to-resource] and [botocore].
+"""
 
 from __future__ import annotations
 
