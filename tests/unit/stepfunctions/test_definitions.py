@@ -53,6 +53,8 @@ def distributed(name: str, **config: str) -> dict[str, Any]:
         ("These fields are required: [ItemProcessor] at /States/A", machine(("A", {"Type": "Map"}))),
         ("These fields are required: [Type] at /States/A", {"StartAt": "A", "States": {"A": {}}}),
         ("These fields are required: [StartAt, States] at /", {}),
+        ("Type has to be one of Pass, Task, Choice, Wait, Succeed, Fail, Parallel, Map at /States/A/Type",
+         machine(("A", {"Type": "Nap"}))),
         # Measured: floci-io/floci#2786.
         ("MISSING_TRANSITION_TARGET: Missing 'Next' target: B at /States/A/Next, MISSING_END_STATE: Workflow "
          "has no terminal state at null", machine(("A", passing(Next="B")))),

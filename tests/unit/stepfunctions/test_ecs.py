@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+from trueup.local.stepfunctions.integrations.task_watch import MISSING_ROUNDS
 
 from .harness import Ran, Services, World, execute, machine, play, ran, refuse
 
@@ -137,6 +140,35 @@ def test_a_callback_task_is_not_stopped_with_its_execution() -> None:
     fields = {**PARAMETERS, "Group.$": "$$.Task.Token"}
     stop_after(5, services, run_task(".waitForTaskToken", Parameters=fields))
     assert [] == services.called("ecs:stopTask")
+
+
+def missing_whenever(unknown: Callable[[int], bool]) -> Services:
+    """An ECS that does not know its task the n-th time, as `unknown` says; the task never stops."""
+    services = fargate(seconds=100_000)
+    known = services.answers["ecs:describeTasks"]
+
+    def describe(parameters: Any) -> Any:
+        if unknown(len(services.called("ecs:describeTasks"))):
+            return {"tasks": [], "failures": [{"arn": ARN, "reason": "MISSING"}]}
+        return known(parameters)
+
+    services.answers["ecs:describeTasks"] = describe
+    return services
+
+
+def test_a_task_that_ecs_never_knows_is_lost() -> None:
+    # [botocore ecs] Failure.reason. How long Step Functions asks is not documented: a minute is ours.
+    services = missing_whenever(lambda nth: True)
+    ended = execute(run_task(".sync"), services=services)
+    assert ("States.TaskFailed", f"ECS does not know the task {ARN}: MISSING") == (ended.error, ended.cause)
+    assert MISSING_ROUNDS == len(services.called("ecs:describeTasks")) - 1
+
+
+def test_a_task_that_is_seen_again_was_never_lost() -> None:
+    # aws-facts section 3: eventually consistent. Twice as long unknown, but not at a stretch.
+    services = missing_whenever(lambda nth: nth % MISSING_ROUNDS > 1 and nth < 2 * MISSING_ROUNDS)
+    ended = execute(run_task(".sync", TimeoutSeconds=200), services=services)
+    assert "States.Timeout" == ended.error
 
 
 def test_a_task_that_ecs_does_not_know_yet_is_waited_for() -> None:
