@@ -283,6 +283,8 @@ def test_tracing_and_encryption_are_told_as_they_were_asked_for() -> None:
         arn = world.api("CreateStateMachine", **body, **asked)["stateMachineArn"]
         told = world.api("DescribeStateMachine", stateMachineArn=arn)
         assert asked == {name: told[name] for name in asked}
+        told = world.api("DescribeStateMachine", stateMachineArn=world.create(SLOW, "n"))
+        assert {"enabled": False} == told["tracingConfiguration"]
 
     play(scene)
 
