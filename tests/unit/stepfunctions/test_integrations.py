@@ -136,6 +136,19 @@ def test_an_invocation_that_is_not_waited_for_has_no_payload() -> None:
     assert {"Payload": "", "StatusCode": 202} == {name: output[name] for name in output if "Sdk" not in name}
 
 
+def test_members_of_an_answer_are_in_the_order_of_the_alphabet_and_a_stream_comes_last() -> None:
+    # Recorded on AWS: test_s3_get_object, test_start_execution (ExecutionArn, Sdk…, StartDate).
+    answer = {"Body": b"text", "LastModified": 0, "ETag": "e", "ContentLength": 4}
+    call = task("arn:aws:states:::aws-sdk:s3:getObject", {"Bucket": "b", "Key": "k"})
+    output = execute(call, services=Services(s3_getObject=lambda _: answer)).output
+    assert ["ContentLength", "ETag", "LastModified", "Body"] == list(output)
+    answer = {"tasks": [{"taskArn": "t", "containers": [], "attachments": []}], "failures": []}
+    call = optimized("ecs:runTask", {"TaskDefinition": "d"})
+    output = execute(call, services=Services(ecs_runTask=lambda _: answer)).output
+    assert ["Failures", "SdkHttpMetadata", "SdkResponseMetadata", "Tasks"] == list(output)
+    assert ["Attachments", "Containers", "TaskArn"] == list(output["Tasks"][0])
+
+
 def test_an_error_of_sqs_has_its_name_of_the_model_and_its_older_code() -> None:
     # [botocore sqs] QueueDoesNotExist, which the service also calls by the code of its query protocol.
     def send(_: Any) -> Any:

@@ -29,7 +29,8 @@ class RunTask:
         """Start the tasks. Raises StateError (`AmazonECS.Unknown`, `ECS.…`)."""
         answer = await self._run(request)
         shape = shapes.operation("ecs", "runTask").output_shape
-        output = {**shapes.to_state(shape, answer.output, sdk=False), **metadata("ecs", answer)}
+        told = {**shapes.to_state(shape, answer.output, sdk=False), **metadata("ecs", answer)}
+        output = dict(sorted(told.items()))
         pattern = request.resource.pattern
         # A plain call returns its failures; the waiting patterns fail on them (aws-facts section 2.4).
         if pattern and answer.output.get("failures"):

@@ -33,7 +33,7 @@ class OneCall:
             raise optimized_error(service, failure) from failure
         shape = shapes.operation(service.boto, resource.action).output_shape
         output = shapes.to_state(shape, answer.output, sdk=False)
-        return {**output, **metadata(resource.service, answer)}
+        return dict(sorted({**output, **metadata(resource.service, answer)}.items()))
 
 
 class PutEvents(OneCall):

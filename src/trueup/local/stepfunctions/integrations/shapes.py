@@ -200,15 +200,23 @@ def leaves(shape: Shape, value: Json, name: str = "") -> Iterator[tuple[str, str
 
 
 def to_state(shape: Shape, value: Any, *, sdk: bool) -> Json:
-    """An answer of botocore's as a Task's output. Times are text for aws-sdk, milliseconds for the others."""
+    """An answer of botocore's as a Task's output. Times are text for aws-sdk, milliseconds for the others.
+
+    Members are in the order of the alphabet, after them what is streamed (recorded: test_s3_get_object).
+    """
     if shape is None or value is None:
         return None if shape is not None else {}
     match shape.type_name:
         case "structure":
-            return {
-                spelling(sdk=sdk)(name): to_state(shape.members[name], item, sdk=sdk)
+            given = {
+                spelling(sdk=sdk)(name): name
                 for name, item in value.items()
                 if name in shape.members and item is not None
+            }
+            order = sorted(given, key=lambda spelled: (_streams(shape.members[given[spelled]]), spelled))
+            return {
+                spelled: to_state(shape.members[given[spelled]], value[given[spelled]], sdk=sdk)
+                for spelled in order
             }
         case "map":
             return {key: to_state(shape.value, value[key], sdk=sdk) for key in hash_order(value)}
@@ -220,6 +228,10 @@ def to_state(shape: Shape, value: Any, *, sdk: bool) -> Json:
             return _text(value)
         case _:
             return value
+
+
+def _streams(shape: Shape) -> bool:
+    return bool(shape.serialization.get("streaming"))
 
 
 def _time(value: datetime | float, *, sdk: bool) -> Json:
