@@ -55,6 +55,7 @@ class FakeEngine:
         self.removed: list[FakeContainer] = []
         self.refuses_start: str | None = None
         self.kills_for_memory = False
+        self.kills_frozen = True
         self.answers_creation = asyncio.Event()
         self.answers_creation.set()
 
@@ -167,6 +168,9 @@ class FakeEngine:
         return StreamingResponse(body())
 
     async def _kill(self, request: Request) -> Response:
+        found = self._of(request)
+        if found is not None and not self.kills_frozen and found.told[-1:] == ["SIGSTOP"]:
+            return _error(409, "container is paused")
         return self._signal(request, signal.Signals[request.query_params["signal"]])
 
     async def _pause(self, request: Request) -> Response:

@@ -147,7 +147,29 @@ def test_a_frozen_container_is_thawed_to_be_killed(engine: FakeEngine, stack: St
     stack.ecs.harm(arn, "freeze")
     stack.ecs.harm(arn, "kill")
     assert 137 == stack.until(arn, "STOPPED")["containers"][0]["exitCode"]
+    assert ["SIGSTOP", "SIGKILL"] == engine.removed[0].told
+
+
+def test_an_engine_that_kills_nobody_who_is_frozen_is_asked_again(engine: FakeEngine, stack: Stack) -> None:
+    """Kill a container: 409 where its state does not allow it."""
+    engine.kills_frozen = False
+    arn = stack.run(f"echo up; {SLEEP}")
+    stack.until_it_says(arn, "up")
+    stack.ecs.harm(arn, "freeze")
+    stack.ecs.harm(arn, "kill")
+    assert 137 == stack.until(arn, "STOPPED")["containers"][0]["exitCode"]
     assert ["SIGSTOP", "SIGCONT", "SIGKILL"] == engine.removed[0].told
+
+
+def test_a_frozen_container_does_not_obey_before_it_is_killed(engine: FakeEngine, stack: Stack) -> None:
+    """As a process that is frozen does not; Podman 4.3 let it end with 0, when it was thawed first."""
+    stack.register("obeys", stopTimeout=2)
+    arn = stack.run("trap 'echo late; exit 0' TERM; echo up; while :; do sleep 0.05; done", "obeys")
+    stack.until_it_says(arn, "up")
+    stack.ecs.harm(arn, "freeze")
+    stack.api.stop_task(task=arn)
+    assert 137 == stack.until(arn, "STOPPED")["containers"][0]["exitCode"]
+    assert "late" not in stack.ecs.log(arn)
 
 
 def test_a_container_that_ran_out_of_memory_says_so(engine: FakeEngine, stack: Stack) -> None:

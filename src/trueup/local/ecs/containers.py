@@ -82,10 +82,15 @@ class ContainerProcess:
         self._tell(self._call("POST", "/kill", {"signal": self._stop_signal}))
 
     def kill(self) -> None:
-        """SIGKILL; who is frozen has to be thawed for it."""
+        """SIGKILL; who is frozen has to be thawed for it.
+
+        It is sent before that too: else a SIGTERM that came meanwhile would be obeyed first.
+        """
+        killing = "POST", "/kill", {"signal": "SIGKILL"}
+        self._tell(self._call(*killing))
         if self._frozen:
             self.thaw()
-        self._tell(self._call("POST", "/kill", {"signal": "SIGKILL"}))
+            self._tell(self._call(*killing))  # where an engine kills nobody who is frozen
 
     def freeze(self) -> None:
         """Pause all of it."""
