@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from trueup.local.ecs import run_request
+from trueup.local.ecs.definitions import check_size
 from trueup.local.ecs.errors import ApiError
 
 from .ecs_cases import Case, on_a_loop
@@ -151,6 +152,37 @@ def test_a_definition_fits_fargate_or_cannot_be_run_there(given: dict[str, str |
         network = {} if "networkMode" in given else {"networkConfiguration": SUBNETS}
         told = refused(case, **{"taskDefinition": "fit", "launchType": "FARGATE", **size, **network})
         assert ("InvalidParameterException", words) == told
+
+
+@pytest.mark.parametrize(
+    ("cpu", "least", "most", "step"),
+    [
+        (512, 1, 4, 1),
+        (1024, 2, 8, 1),
+        (2048, 4, 16, 1),
+        (4096, 8, 30, 1),
+        (8192, 16, 60, 4),
+        (16384, 32, 120, 8),
+    ],
+)
+def test_fargate_has_so_much_memory_for_so_much_cpu(cpu: int, least: int, most: int, step: int) -> None:
+    """Developer guide, "Task CPU and memory" of Fargate, in GiB."""
+    there = [gib for gib in range(1, 150) if has_size(cpu, gib * 1024)]
+    assert list(range(least, most + 1, step)) == there
+    assert not any(has_size(cpu, gib * 1024 + 512) for gib in range(150))
+
+
+def test_a_quarter_of_a_cpu_has_three_sizes_of_memory() -> None:
+    """The same page: 512 MiB, 1 GB, 2 GB, and nothing between."""
+    assert [512, 1024, 2048] == [mib for mib in range(0, 4096, 128) if has_size(256, mib)]
+
+
+def has_size(cpu: int, mib: int) -> bool:
+    try:
+        check_size(cpu, mib)
+    except ApiError:
+        return False
+    return True
 
 
 def test_a_call_that_names_no_launch_type_runs_on_fargate() -> None:

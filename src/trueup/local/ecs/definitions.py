@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,8 +24,8 @@ CONTAINER_FIELDS = (
 )
 """What of a container definition is done, or comes close (docs/ecs.md)."""
 GIB = 1024
-FARGATE_SIZES: Mapping[int, range] = {
-    256: range(512, 2 * GIB + 1, 512),
+FARGATE_SIZES: Mapping[int, Collection[int]] = {
+    256: (512, 1 * GIB, 2 * GIB),
     512: range(1 * GIB, 4 * GIB + 1, GIB),
     1024: range(2 * GIB, 8 * GIB + 1, GIB),
     2048: range(4 * GIB, 16 * GIB + 1, GIB),
