@@ -155,7 +155,7 @@ class Knowing:
                 f"differences of this target are known by {len(others):,} words already, "
                 f"and there may be {MOST_WORDS:,}.",
                 remedy=f"Sign together what belongs together, {MOST_SIGNED:,} differences by one word; "
-                "or wait until some words expire.",
+                "or take one back with `trueup withdraw`, or wait until some expire.",
             )
 
     def pin(self, run: Run, job: Reconciliation) -> ObjectRef | None:
