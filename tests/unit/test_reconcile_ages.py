@@ -140,7 +140,7 @@ def test_earlier_findings_that_are_gone_or_changed_stop_nothing_and_are_told() -
         assert "DRIFT" == run.comparison.verdict
         assert {7: a, 150: b, 250: a} == first_seen(run)
         (told,) = run.comparison.ages.unread
-        assert told.startswith(f"key=100..200: {one.location}")
+        assert told.startswith(f"key=100..200: {key}")
 
 
 def test_a_report_that_is_gone_when_a_run_is_planned_is_no_earlier_one() -> None:

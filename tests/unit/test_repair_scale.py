@@ -65,13 +65,18 @@ def spoil(run: LocalRun, one: ObjectList) -> None:
     run.artifacts.store.put(key, run.artifacts.store.get(key).replace(b'"lines":', b'"lines":1'))
 
 
+def why(run: LocalRun, partition_id: str) -> str:
+    """Why a partition of the repair failed."""
+    return str(run.ledger.partitions.get(run.run_id, Phase.REPAIR, partition_id).error)
+
+
 def test_a_list_that_was_changed_repairs_nothing_of_its_partition() -> None:
     run, both, before = signed()
     for one in run.comparison.lists:
         if one.phase is Phase.CONFIRM:
             spoil(run, one)
     failed(run, both, before)
-    assert "SHA-256" in str(run.partition("key=..100").error)
+    assert "SHA-256" in why(run, "key=..100")
 
 
 def test_a_list_of_before_images_that_somebody_changed_gives_nothing_back() -> None:
@@ -84,7 +89,7 @@ def test_a_list_of_before_images_that_somebody_changed_gives_nothing_back() -> N
     (one,) = (one for one in run.repaired.lists if one.phase is Phase.REPAIR)
     spoil(run, one)
     failed(undo, both, before)
-    assert "SHA-256" in str(undo.partition("key=..").error)
+    assert "SHA-256" in why(undo, "key=..")
     with pytest.raises(ArtifactError, match="SHA-256"):
         LocalRun(Reconcile, run.job, rows=both, approver="zoe", undoes=run, seed=78).plan()
 
