@@ -26,13 +26,14 @@ __all__ = ["ReadAll", "column_reader"]
 ReadAll = Callable[[Sequence[Any]], list[str]]
 """Values to their canonical fields, as texts; a line of them is to be encoded as UTF-8."""
 
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,899})(?:\.[0-9]{1,99})?")
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,899}")
+_NUMBERS = re.compile(r"(?:-?(?:0|[1-9][0-9]{0,899})(?:\.[0-9]{1,99})?\n)*")
+_WHOLE_NUMBERS = re.compile(r"(?:(?:0|-?[1-9][0-9]{0,899})\n)*")
 _INSTANT = rb"0000-00-00[T ]00:00:00(?:\.0{1,6})?"
 _WITH_ZONE = re.compile(_INSTANT + rb"(?:Z|\+00(?::?00)?)")
 _ZONE_OR_NONE = re.compile(_INSTANT + rb"(?:Z|\+00(?::?00)?)?")
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
-_UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_ZEROS = re.compile(r"\.[0-9]*0$|\.$", re.MULTILINE)
+_UUIDS = re.compile("(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\n)*")
 _BOOLEANS = {True: "t", False: "f", "true": "t", "false": "f", "t": "t", "f": "f"}
 
 
@@ -84,15 +85,21 @@ def _plain(kind: ColumnType, reading: Reading) -> _Plain | None:
     return _PLAIN.get(kind)
 
 
-def _check(pattern: re.Pattern[str], texts: Sequence[str]) -> None:
-    if not all(map(pattern.fullmatch, texts)):
+def _check(lines: re.Pattern[str], texts: Sequence[str]) -> None:
+    together = "\n".join([*texts, ""])
+    if together.count("\n") != len(texts) or lines.fullmatch(together) is None:
         raise ValueError("not all are plain")
+
+
+def _trimmed(texts: Sequence[str]) -> list[str]:
+    """The same without zeros at the end of a fraction."""
+    return [text.rstrip("0").rstrip(".") if "." in text else text for text in texts]
 
 
 def _numbers(values: Sequence[Any]) -> list[str]:
     texts = list(map(str, values))
-    _check(_NUMBER, texts)
-    fields = [text.rstrip("0").rstrip(".") if "." in text else text for text in texts]
+    _check(_NUMBERS, texts)
+    fields = _trimmed(texts)
     return ["0" if field == "-0" else field for field in fields] if "-0" in fields else fields
 
 
@@ -100,7 +107,7 @@ def _whole_numbers(values: Sequence[Any]) -> list[str]:
     with suppress(TypeError):
         return list(map(int.__repr__, values))  # refuses what is no int
     texts = list(map(str, values))
-    _check(_WHOLE, texts)
+    _check(_WHOLE_NUMBERS, texts)
     return texts
 
 
@@ -123,8 +130,9 @@ def _instants(shape: re.Pattern[bytes]) -> _Plain:
             together = together.replace(zone, "")
         if "+" in together or not all(map(shape.fullmatch, shapes)):
             raise ValueError("not all are plain")
-        texts = together.split("\n")
-        return [text.rstrip("0").rstrip(".") + "+00" if "." in text else text + "+00" for text in texts]
+        if _ZEROS.search(together):
+            together = "\n".join(_trimmed(together.split("\n")))
+        return (together.replace("\n", "+00\n") + "+00").split("\n")
 
     return _Plain(frozenset({str}), read)
 
@@ -140,7 +148,7 @@ def _booleans(values: Sequence[Any]) -> list[str]:
 
 
 def _uuids(values: Sequence[Any]) -> list[str]:
-    _check(_UUID, values)
+    _check(_UUIDS, values)
     return list(values)
 
 

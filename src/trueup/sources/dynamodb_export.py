@@ -7,11 +7,15 @@ import gzip
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
-from trueup.compare import Key, Layout, Scan, Span
+from trueup.compare import Key, Layout, Missing, Scan, Span
 from trueup.errors import SourceError
 from trueup.model.reconcile import Side
 from trueup.sources.documents import (
@@ -27,7 +31,7 @@ from trueup.sources.documents import (
     fetched,
     in_batches,
 )
-from trueup.sources.dynamodb_rows import plain_item
+from trueup.sources.dynamodb_rows import plain_item, plain_value
 from trueup.sources.manifests import Hashed, changed, check_instant, json_object
 from trueup.sources.objects import Bucket, read_json, whole
 
@@ -144,12 +148,40 @@ class DynamoExport:
             return json_object(name, self._side, file.read())
 
 
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """Items as rows; only what is asked for is made plain. Raises one of _NO_ITEM where it is none."""
+
+    items: Sequence[Mapping[str, Any]]
+
+    def column(self, name: str) -> Sequence[Any]:
+        """The values of an attribute, nearly always all of one type."""
+        values = [item.get(name, _ABSENT) for item in self.items]
+        kinds = set(chain.from_iterable(values))
+        if kinds == {"S"}:
+            return list(map(itemgetter("S"), values))
+        if kinds == {"N"}:
+            return list(map(Decimal, map(itemgetter("N"), values)))
+        return [Missing if value is _ABSENT else plain_value(value) for value in values]
+
+    def documents(self) -> Iterator[Document]:
+        """The items as documents."""
+        return map(plain_item, self.items)
+
+
+_ABSENT: Mapping[str, Any] = {"": None}  # of no type that an item may have
+_NO_ITEM = (ValueError, TypeError, ArithmeticError, AttributeError, LookupError)
+
+
 def _of_items(make: Make) -> Make:
     """The same for the lines of an export; a line that holds no item is unreadable."""
 
     def made(name: str, numbers: Sequence[int], rows: Rows) -> Iterator[Batch]:
-        items = map(partial(_item, name), numbers, rows.documents())
-        return in_batches(name, zip(numbers, items, strict=True), make)
+        try:
+            return iter(list(make(name, numbers, _Items([line["Item"] for line in rows.documents()]))))
+        except _NO_ITEM:
+            items = map(partial(_item, name), numbers, rows.documents())
+            return in_batches(name, zip(numbers, items, strict=True), make)
 
     return made
 
@@ -157,5 +189,5 @@ def _of_items(make: Make) -> Make:
 def _item(name: str, number: int, line: Document) -> Document | Unread:
     try:
         return plain_item(line["Item"])
-    except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError):
+    except _NO_ITEM:
         return Unread(f"{name}:{number}: no item in DynamoDB JSON")

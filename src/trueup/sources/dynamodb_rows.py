@@ -21,7 +21,7 @@ from trueup.errors import SourceError, Transient
 from trueup.model.reconcile import Column, ColumnType, Side
 from trueup.sources.documents import Batch, Normalise, batch_maker, blocks_of, fetched, in_batches, line_maker
 
-__all__ = ["DynamoRows", "plain_item"]
+__all__ = ["DynamoRows", "plain_item", "plain_value"]
 
 Item = dict[str, dict[str, Any]]
 
@@ -201,10 +201,11 @@ class DynamoRows:
 
 def plain_item(item: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """An item as a document: numbers exact, sets as lists in order."""
-    return {name: _plain(value) for name, value in item.items()}
+    return {name: plain_value(value) for name, value in item.items()}
 
 
-def _plain(value: Mapping[str, Any]) -> Any:
+def plain_value(value: Mapping[str, Any]) -> Any:
+    """One attribute of an item as a value."""
     ((kind, inner),) = value.items()
     if kind in ("S", "BOOL"):
         return inner
@@ -217,7 +218,7 @@ def _plain(value: Mapping[str, Any]) -> Any:
     if kind == "M":
         return plain_item(inner)
     if kind == "L":
-        return list(map(_plain, inner))
+        return list(map(plain_value, inner))
     return sorted(map(Decimal, inner)) if kind == "NS" else sorted(inner)
 
 
