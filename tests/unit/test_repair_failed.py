@@ -9,7 +9,7 @@ import pytest
 
 from trueup.artifacts.store import place
 from trueup.model.ledger import PartitionItem
-from trueup.model.repair import OutcomeLine
+from trueup.model.repair import OutcomeLine, Outcomes
 from trueup.model.states import GateStatus, PartitionStatus, Phase, RunStatus
 from trueup.reporting import Reports
 from trueup.testing import LocalRun
@@ -81,6 +81,8 @@ def test_what_a_failed_repair_touched_is_looked_at_before_its_run_fails(
         item(run, Phase.REPAIR, one).status for one in (FIRST, SECOND)
     )
     assert {PartitionStatus.ACCEPTED} == {item(run, Phase.VERIFY, one).status for one in (FIRST, SECOND)}
+    looked = run.ledger.verdicts.counts(run.run_id, Phase.VERIFY).tally().records
+    assert (5, 5, 0) == (looked.read, looked.used, looked.produced)
 
 
 def test_its_report_and_its_evidence_hold_what_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,6 +201,31 @@ def test_what_the_breaker_left_keeps_nothing_from_being_looked_at(
     assert 6 <= len(applied) < len(wrong)
     assert applied == seen(run)
     assert any("too many items were stale or failed" in one for one in run.repaired.reasons)
+
+
+def test_what_was_only_intended_when_the_breaker_stopped_it_was_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, _ = repair(monkeypatch)
+    to(run, Phase.REPAIR)
+    while '"at":2,"intended":1' not in (item(run, Phase.REPAIR, FIRST).cursor or ""):
+        run.step()
+    run.kill()
+    # As where other partitions went wrong meanwhile: none of this chunk is begun.
+    monkeypatch.setattr("trueup.worker.repairing.Repair._breaker_trips", lambda *_: True)
+    assert RunStatus.SUCCEEDED is run.run().status
+    assert {0: "VERIFIED", 3: "VERIFIED"} == seen(run)
+    assert {"APPLIED": 2} == counted(run.repaired.outcomes)
+
+
+def test_what_was_intended_beside_what_was_told_was_left() -> None:
+    intents: list[dict[str, Any]] = [
+        {"at": at, "intent": {"before": None, "wanted": "row"}} for at in range(5)
+    ]
+    intents[3]["intent"] = None
+    found = Outcomes()
+    assert [0] == [one["at"] for one in found.of([*intents[:2], {"at": 0, "outcome": "APPLIED"}])]
+    assert [] == list(found.untold())
+    assert [] == list(found.of(intents[2:]))
+    assert [(2, "INTENDED"), (4, "INTENDED")] == [(one["at"], one["outcome"]) for one in found.untold()]
 
 
 def test_killed_at_any_point_of_that_look_each_item_is_looked_at_once(
