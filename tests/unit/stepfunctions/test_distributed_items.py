@@ -114,7 +114,7 @@ PAIRS = {"key.$": "$$.Map.Item.Key", "value.$": "$$.Map.Item.Value", "index.$": 
 
 
 def test_an_object_is_iterated_over_by_its_pairs() -> None:
-    # [dg:input-output-itemspath]
+    # [dg:input-output-itemspath]; without an ItemSelector measured on AWS: floci-io/floci#1588.
     given = {"all": {"a": {"x": 1}, "b": 2}}
     pairs = execute(distributed(("P", passing()), ItemsPath="$.all"), given)
     assert [{"Key": "a", "Value": {"x": 1}}, {"Key": "b", "Value": 2}] == pairs.output

@@ -24,10 +24,7 @@ class Item:
 
     @property
     def whole(self) -> Json:
-        """What an iteration is given without an ItemSelector.
-
-        The form of a pair is not documented; ours has the names of its context.
-        """
+        """What an iteration is given without an ItemSelector (pairs are measured: floci-io/floci#1588)."""
         return self.value if self.key is None else {"Key": self.key, "Value": self.value}
 
     def context(self, index: int) -> dict[str, Json]:
