@@ -62,6 +62,11 @@ def test_what_is_evaluated_follows_what_stands_for_itself_in_the_order_of_a_hash
     assert ["z", "constant", "mapValue", "fromInput"] == order("z", "mapValue.$", "constant", "fromInput.$")
 
 
+def test_of_several_paths_that_find_nothing_the_first_is_told() -> None:
+    ran = execute(machine(("A", passing(Parameters={"Key.$": "$.first", "Body.$": "$.second"}))))
+    assert "The JSONPath '$.first' specified for the field 'Key.$'" in str(ran.cause)
+
+
 def test_a_hash_map_has_sixteen_buckets_and_twice_as_many_beyond_twelve_names() -> None:
     # java.util.HashMap, whose order AWS shows: "p" is 112, bucket 0 of 16 and bucket 16 of 32.
     assert [*"pabcdefghijk"] == hash_order("abcdefghijkp")

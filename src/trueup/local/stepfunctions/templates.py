@@ -64,16 +64,23 @@ def _array(source: list[Json], location: str) -> Render:
 def _object(source: dict[str, Json], location: str) -> Render:
     if not has_expressions(source):
         return _constant(source)
-    static, evaluated = {}, {}
+    members: dict[str, Render] = {}
     for key, value in source.items():
         if key.endswith(".$"):
             if key[:-2] in source:
                 raise TemplateError(f"'{key[:-2]}' is given beside '{key}'", location)
-            evaluated[key[:-2]] = _expression(key, value, location)
+            members[key[:-2]] = _expression(key, value, location)
         else:
-            static[key] = _compile(value, f"{location}/{key}")
-    members = [*static.items(), *((key, evaluated[key]) for key in hash_order(evaluated))]
-    return lambda scope: {key: member(scope) for key, member in members}
+            members[key] = _compile(value, f"{location}/{key}")
+    order = [key for key in members if key in source]
+    order += hash_order(key for key in members if key not in source)
+
+    def render(scope: Scope) -> Json:
+        # Evaluated as written, so that the first of several that find nothing is the one that is told.
+        found = {key: member(scope) for key, member in members.items()}
+        return {key: found[key] for key in order}
+
+    return render
 
 
 def has_expressions(source: Json) -> bool:
