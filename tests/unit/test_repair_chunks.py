@@ -14,7 +14,7 @@ from trueup.testing import LocalRun
 from trueup.testing.rows import MemoryRows
 from trueup.worker.repairing import AT_ONCE
 
-from .reconcile_cases import Rows, damaged
+from .reconcile_cases import Rows, damaged, rows
 from .test_repair import DELETES, by_id, done, repair_of, small, to
 
 
@@ -37,6 +37,36 @@ def test_the_breaker_ends_a_repair_within_a_chunk() -> None:
     assert len(told) < len(wrong) < AT_ONCE
     assert told == sorted(done(run))
     left = f"{len(wrong) - len(told)} items: the repair stopped: too many items were stale or failed"
+    assert left in run.repaired.reasons
+
+
+@pytest.mark.parametrize("concurrency", [1, 10])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_breaker_counts_what_goes_wrong_in_the_partitions_beside_it(
+    seed: int, concurrency: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trueup.worker.repairing.AT_ONCE", 1)
+    both = rows()
+    for row in both["target"][::10]:
+        row["v"] = "other"
+    # Ten partitions of three items each, of minutes of work each by their plan, so that none shares a slice.
+    split = {"by": "splits", "splits": list(range(30, 300, 30)), "seconds": 600}
+    settings = {"breaker": {"share": 0.5, "sample": 6}}
+    run = repair_of(
+        both,
+        settings,
+        changes={"partitions": split, "limits": {"maxConcurrency": 10}},
+        concurrency=concurrency,
+        seed=seed,
+    )
+    to(run, Phase.REPAIR)
+    for row in both["target"]:
+        row["v"] += "!"
+    run.run()
+    told = done(run)
+    assert {"STALE_TARGET"} == set(told.values())
+    assert 6 <= len(told) <= 6 + concurrency
+    left = f"{30 - len(told)} items: the repair stopped: too many items were stale or failed"
     assert left in run.repaired.reasons
 
 

@@ -124,11 +124,13 @@ class Repair(Comparison):
             return
         items = islice(self.items(part), progress.at, None)
         if progress.intended:
+            self._beside = self._done_beside(part)
             intents = self._on_record(part, list(islice(items, progress.intended)))
             progress, batch = self._done(progress, intents, again=True)
             yield batch
         size = min(FIRST_CHUNK, AT_ONCE)
         while chunk := list(islice(items, max(1, min(size, self.batch_size)))):
+            self._beside = self._done_beside(part)
             if progress.tripped or self._breaker_trips(*self._so_far(progress)):
                 left = len(chunk) + sum(1 for _ in items)
                 progress = replace(progress, at=progress.at + left, tripped=True)
@@ -144,10 +146,16 @@ class Repair(Comparison):
             yield batch
         yield WorkedBatch(replace(progress, over=True).cursor(), Worked(Figures()))
 
+    def _done_beside(self, part: Partition) -> tuple[int, int]:
+        """How many items are in the checkpoints of all other partitions, and how many of them went badly."""
+        items = self.tools.ledger.partitions.all(self.run.run_id, Phase.REPAIR)
+        beside = [one.counters for one in items if one.partition_id != part.id]
+        return sum(one.read for one in beside), sum(one.skipped + one.refused for one in beside)
+
     def _so_far(self, progress: Progress) -> tuple[int, int]:
-        """How many items were done, here and in the partitions that ended, and how many of them badly."""
-        ended = self.tools.ledger.verdicts.counts(self.run.run_id, Phase.REPAIR).tally().records
-        return progress.at + ended.read, progress.bad + ended.skipped + ended.refused
+        """How many items were done, here and beside this partition, and how many of them badly."""
+        items, bad = self._beside
+        return progress.at + items, progress.bad + bad
 
     def _breaker_trips(self, items: int, bad: int) -> bool:
         assert self.job.repair is not None
