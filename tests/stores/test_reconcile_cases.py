@@ -221,6 +221,10 @@ def test_the_copy_is_what_the_status_says_until_it_is_damaged(
 
     clean = compared()
     assert ("CLEAN", copied) == (clean.comparison.verdict, clean.comparison.counts["matched"])
+    job = job.model_copy(update={"target": job.target.model_copy(update={"count": True})})
+    counted = compared().comparison.coverage
+    assert {0, copied} == {one.proved for one in clean.comparison.coverage.values()}
+    assert [(copied, copied)] * 2 == [(one.rows, one.proved) for one in counted.values()]
     dynamodb.delete_item(TableName=table, Key={"case_id": {"S": "case-0000007"}})
     dynamodb.update_item(
         TableName=table,

@@ -110,6 +110,27 @@ def test_an_export_that_is_not_whole_is_an_error(
         list(export(moto_clients["s3"], change).scan(Span()).blocks)
 
 
+def test_the_rows_of_an_export_are_proved_by_the_count_of_its_manifest(moto_clients: dict[str, Any]) -> None:
+    client = moto_clients["s3"]
+    other = {"Item": {**ITEM["Item"], "id": {"N": "2"}}}
+    source = export(client, {"itemCount": 2}, ITEM, other)
+    for span, rows in ((Span(), 2), (Span(("2",), None), 1)):
+        scan = source.scan(span)
+        assert (rows, rows) == (b"".join(scan.blocks).count(b"\n"), scan.counted)
+
+
+def test_an_export_of_which_a_file_is_not_listed_is_an_error(moto_clients: dict[str, Any]) -> None:
+    client = moto_clients["s3"]
+    source = export(client, {})
+    key = f"{source._prefix}/manifest-summary.json"
+    summary = json.loads(client.get_object(Bucket=BUCKET, Key=key)["Body"].read())
+    client.put_object(Bucket=BUCKET, Key=key, Body=json.dumps({**summary, "itemCount": 2}).encode())
+    scan = source.scan(Span())
+    with pytest.raises(SourceError, match="has 1 items, and the manifest says 2 items"):
+        list(scan.blocks)
+    assert scan.counted is None
+
+
 @pytest.mark.parametrize(
     "line",
     [{"item": {}}, {"Item": 5}, {"Item": {"id": 1}}, {"Item": {"id": {"N": "x"}}}, {"Item": {"id": {}}}],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -352,6 +352,62 @@ def test_items_that_do_not_begin_as_declared_are_not_there(moto_clients: dict[st
     # An item that is left out is nobody's to write over.
     assert Applied.STALE_TARGET is source.apply(Change(("2",), None, b"2\tab\t2"))
     assert Applied.APPLIED is source.apply(Change(("3",), b"3\tab\t3", b"3\ta\t3"))
+
+
+class Counted:
+    """A client that calls `then` after each count, and loses the items that it does not keep."""
+
+    def __init__(self, client: Any, then: Callable[[], None], keeps: Callable[[Any], bool]) -> None:
+        self._client, self._then, self._keeps = client, then, keeps
+        self.counts = 0
+
+    def scan(self, **options: Any) -> Any:
+        page = self._client.scan(**options)
+        if "Select" in options:
+            self.counts += 1
+            self._then()
+        else:
+            page["Items"] = list(filter(self._keeps, page["Items"]))
+        return page
+
+
+def counted(client: Any, name: str, span: Span, **more: Any) -> tuple[int, int | None, int]:
+    """How many rows a scan gave and proved, and how many counts it took."""
+    there = Counted(client, more.pop("then", lambda: None), more.pop("keeps", lambda _: True))
+    scan = DynamoRows(there, name, plan(job()).truth, Side.TARGET, counts=True, **more).scan(span)
+    rows = b"".join(scan.blocks).count(b"\n")
+    return rows, scan.counted, there.counts
+
+
+def test_a_scan_of_dynamodb_is_proved_by_a_count_of_its_own(moto_clients: dict[str, Any]) -> None:
+    client = moto_clients["dynamodb"]
+    name = items_in(client)
+    assert (2, 2, 1) == counted(client, name, Span())
+    assert (1, 1, 1) == counted(client, name, Span(("2",), None))
+    assert (2, 2, 2) == counted(client, name, Span(), segments=2)
+    assert (1, 1, 1) == counted(client, name, Span(), begins={"status": "a"})
+    plain = DynamoRows(client, name, plan(job()).truth, Side.TARGET).scan(Span())
+    assert (2, None) == (b"".join(plain.blocks).count(b"\n"), plain.counted)
+
+
+def test_of_a_table_that_is_written_to_nothing_is_proved_and_nothing_is_wrong(
+    moto_clients: dict[str, Any],
+) -> None:
+    client = moto_clients["dynamodb"]
+    name = items_in(client)
+
+    def write() -> None:
+        client.put_item(TableName=name, Item={"id": {"N": "3"}, "amount": {"N": "3"}})
+
+    assert (3, None, 2) == counted(client, name, Span(), then=write)
+
+
+def test_a_scan_that_lost_an_item_is_an_error_that_says_both_numbers(moto_clients: dict[str, Any]) -> None:
+    client = moto_clients["dynamodb"]
+    name = items_in(client)
+    said = f"1 items of the table {name}, the target, were read, and DynamoDB counted 2 before and after"
+    with pytest.raises(SourceError, match=said):
+        counted(client, name, Span(), keeps=lambda item: item["id"] == {"N": "1"})
 
 
 @pytest.mark.parametrize("meanwhile", ["nobody", "somebody else"])

@@ -101,9 +101,10 @@ def item(row: Row) -> dict[str, Any]:
 class DynamoWorld:
     keeps_absent = True
 
-    def __init__(self, client: Any, segments: int) -> None:
+    def __init__(self, client: Any, segments: int, *, counts: bool = False) -> None:
         self._client = client
         self._segments = segments
+        self._counts = counts
 
     def source(self, layout: Layout, rows: Iterable[Row]) -> Source:
         name = unique()
@@ -121,7 +122,8 @@ class DynamoWorld:
         )
         for row in rows:
             self._client.put_item(TableName=name, Item=item(row))
-        return DynamoRows(self._client, name, layout, Side.TRUTH, absent="kept", segments=self._segments)
+        options: Any = {"absent": "kept", "segments": self._segments, "counts": self._counts}
+        return DynamoRows(self._client, name, layout, Side.TRUTH, **options)
 
 
 class TestDynamoTable(SourceSuite):
@@ -133,7 +135,7 @@ class TestDynamoTable(SourceSuite):
 class TestDynamoTableOnMiniStack(SourceSuite):
     @pytest.fixture
     def world(self, ministack_clients: dict[str, Any]) -> DynamoWorld:
-        return DynamoWorld(ministack_clients["dynamodb"], segments=3)
+        return DynamoWorld(ministack_clients["dynamodb"], segments=3, counts=True)
 
 
 class ExportWorld:

@@ -66,6 +66,7 @@ RECONCILE: dict[str, Any] = {
         "segments": 4,
         "absent": "null",
         "begins": {"id": "a"},
+        "count": True,
     },
     "key": ["id"],
     "columns": [

@@ -22,7 +22,8 @@ class Scan:
     `ordered`: they ascend by their keys. `distinct`: the source itself warrants that and that each key is
     there once, so that nobody needs to look. `as_of`: the instant whose state this is, where it is known.
     A source that knows how many rows there must be raises SourceError after the last block if they were not.
-    `counted`: how many rows there are by the source's own count of the same state, apart from the scan.
+    `counted`: how many rows there are by the source's own count of the same state, apart from the scan; it
+    may be known only behind the last block. A block may be empty, where the source is at work beside reading.
     """
 
     blocks: Iterator[bytes]

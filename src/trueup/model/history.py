@@ -23,9 +23,11 @@ def scope_of(job: Reconciliation, window: Window | None = None) -> str:
 
     `job` has its parameters filled in. Conservation has no target: there it is the truth.
     """
-    source = job.target or job.truth
+    source = (job.target or job.truth).document()
+    # How it is proved says nothing of which rows they are.
+    source.pop("count", None)
     about = {
-        "source": source.document(),
+        "source": source,
         "key": [[name, job.column(name).type.value] for name in job.key],
         "window": window and window.document(),
     }

@@ -152,7 +152,8 @@ class PostgresSource(Value):
 class DynamoSource(Value):
     """A DynamoDB table, scanned; `absent` says whether an absent attribute is a NULL or its own case.
 
-    `begins` limits its items to those whose attributes are texts that begin so.
+    `begins` limits its items to those whose attributes are texts that begin so. `count`: each scan is proved
+    by a count of its own, which costs as much as the scan.
     """
 
     kind: Literal["dynamodb"]
@@ -160,6 +161,7 @@ class DynamoSource(Value):
     segments: Annotated[int, Field(ge=1, le=64)] = 1
     absent: Literal["kept", "null"] = "null"
     begins: Annotated[dict[Text, str], Field(max_length=10)] = Field(default_factory=dict)
+    count: bool = False
 
 
 class DynamoExportSource(Value):

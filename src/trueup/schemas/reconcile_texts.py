@@ -78,6 +78,7 @@ RECONCILE: Mapping[str, Mapping[str, str]] = {
         "segments": "In how many segments it is scanned.",
         "absent": _ABSENT,
         "begins": "Attributes, and how their texts begin: items of which that is not so are left out.",
+        "count": "Whether each scan is proved by a count of its own, which costs as much as the scan.",
     },
     "DynamoExportSource": {
         "kind": _KIND,

@@ -70,7 +70,7 @@ class DynamoExport:
         return self._layout
 
     def scan(self, span: Span, as_of: datetime | None = None) -> Scan:
-        """The items whose keys are in the span; all files are read for it.
+        """The items whose keys are in the span; all files are read for it, and held against the manifest.
 
         SourceError where the export is older than `as_of`: what changed between would look like drift.
         """
@@ -83,8 +83,9 @@ class DynamoExport:
             "Export the table again, or compare as of the export.",
         )
         batches = self._batches(summary, Wanted.within(self._layout, span))
-        blocks = blocks_of(batches, self._layout, span, ordered=False)
-        return Scan(blocks, ordered=False, as_of=taken)
+        scan = Scan(iter(()), ordered=False, as_of=taken)
+        scan.blocks = _counted(scan, blocks_of(batches, self._layout, span, ordered=False))
+        return scan
 
     def taken(self) -> datetime:
         """When the export was made."""
@@ -191,3 +192,12 @@ def _item(name: str, number: int, line: Document) -> Document | Unread:
         return plain_item(line["Item"])
     except _NO_ITEM:
         return Unread(f"{name}:{number}: no item in DynamoDB JSON")
+
+
+def _counted(scan: Scan, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The blocks of a scan, which is proved behind the last one: there were as many items as declared."""
+    rows = 0
+    for block in blocks:
+        rows += block.count(b"\n")
+        yield block
+    scan.counted = rows

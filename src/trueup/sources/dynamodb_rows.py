@@ -7,7 +7,7 @@ shows up as a candidate, which a second look settles.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -33,6 +33,7 @@ class DynamoRows:
 
     The key of the layout must be that of the table; `absent` is `kept` or `null`. `begins` limits the items
     to those whose attributes of these names are texts that begin so: of the others nothing is known here.
+    `counts`: DynamoDB counts the items by itself before each scan, which reads the table once more.
     """
 
     def __init__(
@@ -46,7 +47,9 @@ class DynamoRows:
         segments: int = 1,
         begins: Mapping[str, str] | None = None,
         normalise: Normalise | None = None,
+        counts: bool = False,
     ) -> None:
+        self._counts = counts
         self._client = client
         self._table = table
         self._layout = layout
@@ -64,7 +67,46 @@ class DynamoRows:
 
     def scan(self, span: Span, as_of: datetime | None = None) -> Scan:
         """The items whose keys are in the span; the whole table is read for it, in no order."""
-        return Scan(blocks_of(self._batches(), self._layout, span, ordered=False), ordered=False)
+        if not self._counts:
+            return Scan(blocks_of(self._batches(), self._layout, span, ordered=False), ordered=False)
+        scan = Scan(iter(()), ordered=False)
+        scan.blocks = self._proved(scan, span)
+        return scan
+
+    def _proved(self, scan: Scan, span: Span) -> Iterator[bytes]:
+        """The blocks of a scan, which is proved where a count before it found as many items.
+
+        Where it did not, another count tells a table that is written to, of which nothing is proved, from a
+        scan that has lost items: SourceError.
+        """
+        counted = yield from self._count()
+        read = rows = 0
+
+        def batches() -> Iterator[Batch]:
+            nonlocal read
+            for batch in self._batches():
+                read += batch.read
+                yield batch
+
+        for block in blocks_of(batches(), self._layout, span, ordered=False):
+            rows += block.count(b"\n")
+            yield block
+        if read == counted:
+            scan.counted = rows
+        elif (yield from self._count()) == counted:
+            raise SourceError(
+                f"{read} items of the table {self._table}, the {self._side}, were read, and DynamoDB counted "
+                f"{counted} before and after.",
+                remedy="Retry the partition; if it is so again, look what hides items.",
+            )
+
+    def _count(self) -> Generator[bytes, None, int]:
+        """How many items DynamoDB itself counts; an empty block for each page, so that a task can stop."""
+        counted = 0
+        for page in self._pages(Select="COUNT"):
+            counted += page["Count"]
+            yield b""
+        return counted
 
     def fetch(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
         """The lines of these keys, read consistently; of what begins with them, by reading all."""
@@ -145,17 +187,20 @@ class DynamoRows:
         }
 
     def _batches(self) -> Iterator[Batch]:
+        number = 1
+        for page in self._pages():
+            yield from in_batches(self._table, enumerate(map(plain_item, page["Items"]), number), self._make)
+            number += len(page["Items"])
+
+    def _pages(self, **asked: Any) -> Iterator[dict[str, Any]]:
+        """What a scan of all segments answers, one after the other."""
         for segment in range(self._segments):
-            options = {"TableName": self._table, "ConsistentRead": True, **self._filter()}
+            options = {"TableName": self._table, "ConsistentRead": True, **self._filter(), **asked}
             if self._segments > 1:
                 options |= {"Segment": segment, "TotalSegments": self._segments}
-            number = 1
             while True:
                 page = self._ask("scan", **options)
-                yield from in_batches(
-                    self._table, enumerate(map(plain_item, page["Items"]), number), self._make
-                )
-                number += len(page["Items"])
+                yield page
                 if "LastEvaluatedKey" not in page:
                     break
                 options["ExclusiveStartKey"] = page["LastEvaluatedKey"]

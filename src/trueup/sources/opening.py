@@ -51,6 +51,7 @@ def open_source(
                 segments=spec.segments,
                 begins=spec.begins,
                 normalise=normalise,
+                counts=spec.count,
             )
         case DynamoExportSource():
             bucket, prefix = _placed(spec.location)

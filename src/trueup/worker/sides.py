@@ -102,7 +102,8 @@ class _Watched:
         for block in scan.blocks:
             self.watch()
             rows += block.count(b"\n")
-            yield block
+            if block:
+                yield block
         if scan.counted not in (None, rows):
             raise SourceError(
                 f"{rows} rows of the {self.side} were read, and it has {scan.counted} by its own count.",
