@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 
 from trueup.artifacts import Artifacts, comparison_key, repair_key
 from trueup.artifacts.findings import listed
@@ -77,7 +78,7 @@ class Gating:
         except (ArtifactError, AlreadyDecided) as wrong:
             return self._close(run, RunStatus.FAILED, str(wrong))
         if gate.is_waiting and gate.kind is SubjectKind.REPORT:
-            self._supersede_older(run, gate)
+            self.supersede_older(run, gate.opened_at)
         return self._answer(run, asked, gate)
 
     def _answer(self, run: Run, asked: Asked, gate: Gate) -> Passage:
@@ -117,11 +118,14 @@ class Gating:
             self._ledger.runs.stop(run.run_id, goal, who=who, why=why, generation=run.generation)
         return SHUT
 
-    def _supersede_older(self, run: Run, newer: Gate) -> None:
-        """A newer report about the same things: nobody should sign what was found before."""
+    def supersede_older(self, run: Run, found_at: datetime) -> None:
+        """A run has a newer report about the same things: nobody should sign what was found before.
+
+        Whatever it found: a report that asks for less, or for nothing, says as much about an older one.
+        """
         for gate in list(self._ledger.gates.waiting()):
-            alike = (gate.kind, gate.job, gate.name) == (newer.kind, newer.job, newer.name)
-            older = (gate.opened_at, gate.run_id) < (newer.opened_at, newer.run_id)
+            alike = (gate.kind, gate.job) == (SubjectKind.REPORT, run.job)
+            older = (gate.opened_at, gate.run_id) < (found_at, run.run_id)
             if alike and older and self._are_about_the_same(self._ledger.runs.get(gate.run_id), run):
                 self._supersede(gate, run)
 

@@ -15,6 +15,7 @@ from trueup.artifacts.findings import listed
 from trueup.artifacts.store import place
 from trueup.cli import main
 from trueup.errors import GateRefused
+from trueup.handling.moves import Position
 from trueup.jobs import Reconcile
 from trueup.model.base import canonical, sha256
 from trueup.model.gate import Gate
@@ -231,6 +232,51 @@ def test_a_newer_report_supersedes_one_about_the_same_part_of_the_target(second:
         world.clock.pass_(60)
     older, newer = (world.ledger.gates.get(gate.run_id, gate.name) for gate in gates)
     assert (status, "OPEN") == (older.status, newer.status)
+
+
+def newer(target: list[dict[str, Any]], **changes: Any) -> tuple[World, Gate, Run]:
+    """A run whose report nobody signed, and another one about the same that found the target so later."""
+    world, _, execution, gate = waiting(**changes)
+    world.clock.pass_(60)
+    assert world.rows is not None
+    world.rows["target"][:] = target  # type: ignore[index]
+    run = world.ask(keys=None, requestId="r-2")
+    second = world.execution(run)
+    world.go_on(second)
+    world.go_on(execution)
+    return world, world.ledger.gates.get(gate.run_id, gate.name), world.run(run.run_id)
+
+
+@pytest.mark.parametrize(
+    ("target", "found"), [(same(), "CLEAN"), (same()[1:], None)], ids=["nothing", "nothing to delete"]
+)
+def test_a_newer_report_that_asks_for_less_supersedes_one_that_nobody_signed(
+    target: list[dict[str, Any]], found: str | None
+) -> None:
+    world, gate, run = newer(target)
+    assert (found, None if found else "repair") == (run.reason, run.waits_at)
+    assert (GateStatus.SUPERSEDED, run.run_id) == (gate.status, gate.superseded_by)
+    assert RunStatus.CANCELLED is world.run(gate.run_id).status
+
+
+def test_a_newer_report_of_what_could_not_be_compared_supersedes_nothing() -> None:
+    _, gate, run = newer([*same(), *same()])
+    assert str(run.reason).startswith("INCOMPLETE")
+    assert GateStatus.OPEN is gate.status
+
+
+def test_an_older_report_supersedes_no_newer_one_when_its_execution_comes_back() -> None:
+    world = world_of(same(), **ASKS)
+    clean = world.ask(keys=None)
+    execution = world.execution(clean)
+    world.play(execution)
+    assert world.rows is not None
+    world.rows["target"][:] = drifted()  # type: ignore[index]
+    gate = world.wait(world.execution(world.ask(keys=None, requestId="r-2")))
+    world.clock.pass_(60)
+    at = Position(phase=Phase.CONFIRM).document()
+    world.settle.handle({"runId": clean.run_id, "generation": 1, "at": at})
+    assert GateStatus.OPEN is world.ledger.gates.get(gate.run_id, gate.name).status
 
 
 @pytest.mark.parametrize("by", ["told again", "asked"])

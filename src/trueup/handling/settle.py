@@ -20,6 +20,7 @@ from trueup.model.gate import Asked
 from trueup.model.ledger import Run
 from trueup.model.plan import Dispatch
 from trueup.model.states import WRITING_PHASES, Phase, RunStatus
+from trueup.reporting.comparison import Comparisons
 from trueup.settling import SETTLER, Settled, Settlement
 from trueup.starting import Starter
 
@@ -73,7 +74,19 @@ class Settling:
             return self._verify(run, at)
         if settled is Settled.COMPLETE:
             return self._enter(run, _after(run, at.phase))
+        self._supersede_older(run, at)
         return moves.leave(run)
+
+    def _supersede_older(self, run: Run, at: Position) -> None:
+        """Of a run that ends with its report, since nothing of it is repaired: no gate says that it is new.
+
+        What could not be compared says nothing about what was found before.
+        """
+        if at.phase is not Phase.CONFIRM or run.status is not RunStatus.SUCCEEDED:
+            return
+        report = Comparisons(self.ledger, self.artifacts).stored(run)
+        if report is not None and report.verdict in ("CLEAN", "DRIFT") and report.finished_at is not None:
+            self.gating.supersede_older(run, report.finished_at)
 
     def _gate_before(self, run: Run, at: Position) -> Asked | None:
         plan = self.artifacts.plan_of(run)
