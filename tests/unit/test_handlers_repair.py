@@ -405,6 +405,20 @@ def test_commands_exit_with_1_for_a_repair_that_failed_and_show_what_was_seen(
     assert ">UNTOUCHED<" in item
 
 
+def test_commands_exit_with_4_where_all_was_repaired_that_could_be_compared(
+    served: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert served.rows is not None
+    served.rows["truth"].append({"id": 5, "v": "v5"})  # type: ignore[attr-defined]
+    run_id = said(capsys, "start", "numbers", "--wait", "--every", "0", code=3).splitlines()[0]
+    said(capsys, "report", run_id, code=4)
+    approved(capsys, monkeypatch, run_id)
+    said(capsys, "status", run_id, "--watch", "--every", "0", code=4)
+    told = said(capsys, "report", run_id, code=4)
+    assert f"{run_id}  PARTIAL" in told
+    assert "VERIFIED insert 1" in told
+
+
 def test_what_a_person_rejected_is_drift_still(
     served: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

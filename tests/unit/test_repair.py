@@ -115,16 +115,23 @@ def test_nothing_is_deleted_unless_the_job_asks_and_the_gate_says_so() -> None:
     assert extra == by_id(both["target"]).keys() - by_id(both["truth"]).keys()
     assert "repair" == run.repaired.gate
     assert len(wrong) - len(extra) == run.repaired.items
+    left = "3 rows of the target are not in the truth, and were not to be deleted"
+    assert ("UNREPAIRED", [left]) == (run.repaired.verdict, run.repaired.reasons)
 
 
 def test_nothing_is_deleted_where_something_could_not_be_compared() -> None:
     both, wrong = damaged()
-    (twice, *_) = (row for row in both["truth"] if row["id"] not in wrong)
-    both["truth"].append(dict(twice))
+    (double, *_) = (row for row in both["truth"] if row["id"] not in wrong)
+    both["truth"].append(dict(double))
     run = repair_of(both)
     run.run()
     extra = {key for key, kind in wrong.items() if kind == "EXTRA"}
     assert ("INCOMPLETE", "repair") == (run.comparison.verdict, run.repaired.gate)
+    twice = "1 keys are there more than once on a side, and were not compared"
+    assert ("PARTIAL", f"something could not be compared: {twice}") == (
+        run.repaired.verdict,
+        run.repaired.reasons[0],
+    )
     assert extra == by_id(both["target"]).keys() - by_id(both["truth"]).keys()
     assert len(wrong) - len(extra) == run.repaired.items
 

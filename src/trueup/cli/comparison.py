@@ -13,7 +13,7 @@ from trueup.cli.exits import INCOMPLETE, of_verdict
 from trueup.cli.output import print_json, print_table, say, shown_person, shown_time, tell
 from trueup.errors import UsageError
 
-REPAIR_VERDICTS = frozenset({"REPAIRED", "REAPPEARED", "UNREPAIRED"})
+REPAIR_VERDICTS = frozenset({"REPAIRED", "REAPPEARED", "UNREPAIRED", "PARTIAL"})
 _SHOWN = 20
 _CLASSES = ("matched", "missing", "extra", "mismatched", "unreadable", "duplicates")
 

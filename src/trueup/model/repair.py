@@ -176,15 +176,17 @@ class OutcomeLine(Value):
     items: Count
 
 
-RepairVerdict = Literal["REPAIRED", "UNDONE", "REAPPEARED", "UNREPAIRED"]
+RepairVerdict = Literal["REPAIRED", "UNDONE", "REAPPEARED", "UNREPAIRED", "PARTIAL"]
 
 
 class RepairReport(Value):
     """What a repair came to.
 
-    REPAIRED: every item was applied, and is right at a later look. REAPPEARED: some differ again. UNREPAIRED:
-    none does, and some items were stale or failed, or the repair ended before them. UNDONE is what REPAIRED
-    is for a run that takes repairs back.
+    REPAIRED: every item was applied, is right at a later look, and leaves nothing of the report. REAPPEARED:
+    some differ again. UNREPAIRED: none does, and some items were stale or failed, or the repair ended before
+    them, or rows differ still that were not to be deleted. PARTIAL: none of that, and something could not be
+    compared, so that nobody can say what else differs. UNDONE is what REPAIRED is for a run that takes
+    repairs back.
     `subject_sha256` is what was approved: the report's hash, or that of the repair that is undone.
     """
 
@@ -223,7 +225,7 @@ class RepairReport(Value):
     def line(self) -> str:
         """The verdict in a line: what speaks against it and, where nothing reappeared, what was seen."""
         told = ": ".join([self.verdict, *self.reasons[:1]])
-        if self.verdict != "UNREPAIRED" or not self.verified:
+        if self.verdict not in ("UNREPAIRED", "PARTIAL") or not self.verified:
             return told
         seen: Counter[str] = Counter()
         for one in self.verified:

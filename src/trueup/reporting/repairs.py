@@ -84,7 +84,7 @@ class Repairs:
             for compared, location, digest in self._compared(run, phase, plan, gathered):
                 gathered.add(phase, compared, location, digest)
         assert gate.decided_at is not None  # it was spent, so somebody decided
-        verdict, reasons = gathered.judged(run, self._approved(run, plan))
+        verdict, reasons = gathered.judged(run, self._asked(run, plan))
         return RepairReport(
             run_id=run.run_id,
             job=run.job,
@@ -104,18 +104,19 @@ class Repairs:
             lists=gathered.lists,
         )
 
-    def _approved(self, run: Run, plan: Plan) -> int:
-        """How many items were approved. Raises ArtifactError."""
+    def _asked(self, run: Run, plan: Plan) -> _Asked:
+        """What was approved, and what that leaves as it is. Raises ArtifactError."""
         if run.undoes:
             undone = RepairReport.model_validate_json(self._artifacts.store.get(repair_key(run.undoes)))
-            return undone.to_undo - sum(one.settled for one in self._earlier(plan))
+            return _Asked(undone.to_undo - sum(one.settled for one in self._earlier(plan)))
         assert isinstance(plan.job, Reconciliation)
         assert plan.job.repair is not None  # else nothing was approved
         data = self._artifacts.store.get(comparison_key(run.run_id, "json"))
         report = ReconcileReport.model_validate_json(data)
         found = confirmed(report)
-        without = 0 if deletes(report, plan.job.repair) else found[Action.DELETE]
-        return sum(found.values()) - without
+        left = 0 if deletes(report, plan.job.repair) else found[Action.DELETE]
+        uncompared = "" if report.verdict == "DRIFT" else report.reasons[0]  # what it is INCOMPLETE for
+        return _Asked(sum(found.values()) - left, left, uncompared)
 
     def _earlier(self, plan: Plan) -> Iterator[RepairReport]:
         """What the undos before one came to, as its plan has pinned them."""
@@ -146,6 +147,22 @@ class Repairs:
         return self._artifacts.store.location(key), sha256(data)
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How many items were approved, and what that leaves as it is."""
+
+    items: int
+    left: int = 0
+    uncompared: str = ""
+
+    @property
+    def leaves(self) -> list[str]:
+        """What of the report is as it was, however well the repair goes."""
+        uncompared = [f"something could not be compared: {self.uncompared}"] if self.uncompared else []
+        extra = f"{self.left} rows of the target are not in the truth, and were not to be deleted"
+        return [*uncompared, *([extra] if self.left else [])]
+
+
 @dataclass(slots=True)
 class _Gathered:
     """What the partitions of a repair come to."""
@@ -164,14 +181,14 @@ class _Gathered:
         if compared.objects:
             self.lists.append(ObjectList.of(compared, location, digest))
 
-    def judged(self, run: Run, approved: int) -> tuple[RepairVerdict, list[str]]:
-        """The verdict, and what speaks against REPAIRED where so many items were approved."""
+    def judged(self, run: Run, asked: _Asked) -> tuple[RepairVerdict, list[str]]:
+        """The verdict, and what speaks against REPAIRED."""
         done, seen = (_totals(self.states[phase]) for phase in (Phase.REPAIR, Phase.VERIFY))
         touched = sum(done.get(outcome, 0) for outcome in TOUCHED)
         untold = done.get(RepairOutcome.INTENDED, 0)
         done.pop(RepairOutcome.APPLIED, None)
         reasons = [f"{number} items: {name}" for name, number in sorted(done.items())]
-        if (never := approved - sum(self.states[Phase.REPAIR].values())) > 0:
+        if (never := asked.items - sum(self.states[Phase.REPAIR].values())) > 0:
             reasons.append(f"{never} items were approved and never begun")
         reasons += self.troubles[:20]
         if run.status in RUN_ENDS and run.status.value != "SUCCEEDED" and not self.troubles:
@@ -180,9 +197,10 @@ class _Gathered:
             what = "applied or intended" if untold else "applied"
             reasons.append(f"{unseen} items were {what} and not looked at again")
         if reappeared := seen.get(Verification.REAPPEARED, 0):
-            return "REAPPEARED", [f"{reappeared} items differ again", *reasons]
-        if reasons:
-            return "UNREPAIRED", reasons
+            return "REAPPEARED", [f"{reappeared} items differ again", *reasons, *asked.leaves]
+        if reasons or asked.leaves:
+            is_partial = asked.uncompared and not reasons
+            return "PARTIAL" if is_partial else "UNREPAIRED", [*reasons, *asked.leaves]
         return ("UNDONE" if run.undoes else "REPAIRED"), []
 
 
