@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -308,6 +309,23 @@ def test_a_change_is_made_only_where_the_row_is_as_expected(
     assert before == rows()
     if store == "postgres":
         source.close()
+
+
+@pytest.mark.parametrize(
+    ("constraint", "told"),
+    [
+        ("add constraint short check (length(status) < 9)", 'violates check constraint "short"'),
+        ("alter status type varchar(8)", "StringDataRightTruncation (SQLSTATE 22001"),
+    ],
+)
+def test_why_a_row_is_not_taken_is_told_without_its_values(
+    constraint: str, told: str, dsn: str, db: psycopg.Connection[Any]
+) -> None:
+    name = table(db, KEYED, "1, 'a', 1")
+    db.execute(f"alter table {name} {constraint}")
+    with pytest.raises(SourceError, match=re.escape(told)) as refused:
+        rows_of(dsn, name, Side.TARGET, job()).apply(Change(("1",), b"1\ta\t1", b"1\tsecret-secret\t1"))
+    assert "secret" not in str(refused.value)
 
 
 def test_changes_share_a_connection_that_is_made_anew_after_a_loss(

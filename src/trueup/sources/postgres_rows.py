@@ -232,12 +232,26 @@ class PostgresRows:
             yield
         except psycopg.Error as error:
             named = _named_error(error)
-            what = f"{self._named} cannot be read or changed: {str(error).strip()}"
+            what = f"{self._named} cannot be read or changed: {_without_values(error)}"
             raise (Transient(what) if isinstance(named, Transient) else SourceError(what)) from error
 
     @property
     def _named(self) -> str:
         return f"Table {self._table} in PostgreSQL, the {self._side},"
+
+
+def _without_values(error: psycopg.Error) -> str:
+    """What PostgreSQL says of a row that it refuses, but for the row: reports show it, and no values.
+
+    Its DETAIL quotes rows (class 23), and what is no value of a type is quoted in the message (class 22).
+    """
+    state, said = error.sqlstate or "", error.diag
+    if state[:2] not in ("22", "23"):
+        return str(error).strip()
+    what = said.message_primary if state.startswith("23") else None
+    named = {"column": said.column_name, "constraint": said.constraint_name}
+    places = "".join(f", {kind} {name}" for kind, name in named.items() if name and name not in (what or ""))
+    return f"{what or type(error).__name__} (SQLSTATE {state}{places})"
 
 
 def _copied(connection: psycopg.Connection[Any], statement: sql.Composed) -> Iterator[bytes]:
