@@ -391,3 +391,30 @@ def test_the_page_says_what_date_and_label_are_for_each_unit():
         request = Request(job="job", request_id="r", requester="me", keys=[partition_id])
         (made,) = partitions(job, request)
         assert (partition_id, f"{date} {label}") == (made.id, made.input)
+
+
+RECONCILE = """\
+name: n
+kind: reconcile
+truth: {kind: postgres, table: t}
+target: {kind: postgres, table: u}
+key: [id]
+columns: {id: integer, v: integer}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("waitFor: {location: http://x}", '7: waitFor.location: "http://x" cannot stand here. Write s3://'),
+        ("invariant: {kind: conservation, sums: [a-b]}", 'invariant.sums.0: "a-b" cannot stand here. Write'),
+        ("version: a-b", '7: version: "a-b" cannot stand here. Write one word of letters'),
+    ],
+)
+def test_a_text_of_the_wrong_form_is_told_wherever_it_stands(change, message):
+    assert message in refusal(f"{RECONCILE}{change}\n")
+
+
+def test_a_kind_that_was_refused_as_it_was_read_is_told_once():
+    told = refusal(RECONCILE.replace("kind: reconcile", "kind: 0x1"))
+    assert ["job.yaml:2"] == [line.partition(": ")[0] for line in told.splitlines()]

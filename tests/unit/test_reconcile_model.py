@@ -55,6 +55,19 @@ DERIVED = {
 }
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"key": ["nr"]}, "key: nr is not among the columns: declare it there"),
+    ({"key": ["id", "id"]}, "key: a column is here twice"),
+    (
+        {"columns": {"id": "integer", "v": {"type": "timestamp", "truth": {"zone": "Mars/Base"}}}},
+        "there is no zone 'Mars/Base'",
+    ),
+    (
+        {"columns": {"id": "integer", "v": {"type": "timestamp", "truth": {"zone": "../etc"}}}},
+        "there is no zone '../etc'",
+    ),
+    (
+        {"truth": {"kind": "objects", "location": "s3://b/p", "format": "csv", "delimiter": '"'}},
+        "String should match pattern",
+    ),
     ({"columns": {"id": "float"}}, "key: id is float, which can be no key"),
     ({"columns": {"id": {"type": "text", "normal": "NFC"}}}, "keys are compared as they are"),
     (

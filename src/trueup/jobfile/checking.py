@@ -42,7 +42,7 @@ def validated(document: Document) -> AnyJob | None:
         document.add((), "a job file is a mapping of fields.", "Begin with `name: my-job`.")
         return None
     refused = set(refused_paths(document.data))
-    model = _model_of(document)
+    model = None if ("kind",) in refused else _model_of(document)
     if model is None:
         return None
     job: AnyJob | None = None
@@ -137,7 +137,7 @@ def _explained(
     if kind == "value_error":
         return f"{context['error']}.", ""
     if kind == "string_pattern_mismatch":
-        return f"{_shown(found)} cannot stand here.", f"Write {_FORMS[str(path[-1])]}."
+        return f"{_shown(found)} cannot stand here.", f"Write {_form(path, context['pattern'])}."
     return _wrong_kind(kind, found, details["msg"])
 
 
@@ -153,7 +153,19 @@ _FORMS = {
     "class": "module:Class, such as flights:FlightsSummary",
     "key": "one word of letters, digits and underscores",
     "prefix": "s3://bucket/prefix/",
+    "location": "s3://bucket/key",
+    "delimiter": "one character that is no quote and ends no line",
 }
+_WORD = _FORMS["key"]
+_FORMS |= dict.fromkeys(("columns", "events", "figures", "order", "sums", "of", "version"), _WORD)
+
+
+def _form(path: Place, pattern: str) -> str:
+    """What a text has to look like, as its place is called, or the list or mapping that it is in."""
+    names = (str(step) for step in reversed(path))
+    return next((_FORMS[name] for name in names if name in _FORMS), f"a text like {pattern}")
+
+
 _KINDS = {
     "string_type": "text",
     "int_type": "a whole number",

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any, Literal, Self
+from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
@@ -134,10 +136,21 @@ def column_problems(column: Column) -> Iterator[str]:
         reading = column.reading(side)
         if (reading.zone or reading.format != "iso") and kind is not ColumnType.TIMESTAMP:
             yield f"{side} of column {name}: only a timestamp has a zone or a format, and this is {kind}"
+        if reading.zone is not None and not _is_zone(reading.zone):
+            yield f"{side} of column {name}: there is no zone {reading.zone!r}: write it as Europe/Paris"
         if reading.times is not None and kind not in {ColumnType.INTEGER, ColumnType.DECIMAL}:
             yield f"{side} of column {name}: `times` turns units of exact numbers, and this is {kind}"
         if reading.times == 0:
             yield f"{side} of column {name}: `times` is 0, which would make all values the same"
+
+
+@cache
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, LookupError):  # a path, a folder of zones, none
+        return False
+    return True
 
 
 class PostgresSource(Value):
@@ -193,7 +206,7 @@ class ObjectsSource(Value):
     format: Literal["csv", "jsonl", "parquet"]
     ordered: bool = False
     absent: Literal["kept", "null"] = "kept"
-    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    delimiter: Annotated[str, Field(min_length=1, max_length=1, pattern=r'^[^"\r\n]$')] = ","
     records: Annotated[int, Field(ge=0)] | None = None
     named: ObjectNames | None = None
 

@@ -323,6 +323,8 @@ def _place(split: tuple[str, ...], kinds: list[ColumnType]) -> tuple[Any, ...]:
 
 
 def _key_problems(job: Reconciliation, columns: Mapping[str, Column]) -> Iterator[Problem]:
+    if len(set(job.key)) < len(job.key):
+        yield "key", "a column is here twice: name each once"
     for name in job.key:
         column = columns.get(name)
         if column is None:
