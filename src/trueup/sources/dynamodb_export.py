@@ -32,12 +32,14 @@ from trueup.sources.documents import (
     in_batches,
 )
 from trueup.sources.dynamodb_rows import plain_item, plain_value
-from trueup.sources.manifests import Hashed, changed, check_instant, json_object
+from trueup.sources.manifests import Hashed, changed, check_instant, instant, json_object, require
 from trueup.sources.objects import Bucket, read_json, whole
 
 __all__ = ["DynamoExport"]
 
 _CHUNK = 1024 * 1024
+_SUMMARY = "manifest-summary.json"
+_NO_EXPORT = "It is no export as DynamoDB makes them: export the table again."
 
 
 class DynamoExport:
@@ -75,7 +77,7 @@ class DynamoExport:
         SourceError where the export is older than `as_of`: what changed between would look like drift.
         """
         summary = self._summary()
-        taken = datetime.fromisoformat(summary["exportTime"])
+        taken = self._taken(summary)
         check_instant(
             f"The export {self._prefix}, the {self._side},",
             taken,
@@ -89,14 +91,17 @@ class DynamoExport:
 
     def taken(self) -> datetime:
         """When the export was made."""
-        return datetime.fromisoformat(self._summary()["exportTime"])
+        return self._taken(self._summary())
+
+    def _taken(self, summary: Mapping[str, Any]) -> datetime:
+        return instant(f"{self._prefix}/{_SUMMARY}", self._side, summary["exportTime"], _NO_EXPORT)
 
     def fetch(self, keys: Sequence[Key]) -> Mapping[Key, Sequence[bytes]]:
         """The lines of these keys, as they were when the export was made; all files are read for it."""
         return fetched(self._batches(self._summary(), Wanted.among(keys)), self._layout, keys)
 
     def _summary(self) -> dict[str, Any]:
-        summary = self._json("manifest-summary.json")
+        summary = self._json(_SUMMARY)
         if (
             summary.get("outputFormat") != "DYNAMODB_JSON"
             or summary.get("exportType", "FULL_EXPORT") != "FULL_EXPORT"
@@ -106,6 +111,8 @@ class DynamoExport:
                 f"{summary.get('exportType')} in {summary.get('outputFormat')}.",
                 remedy="Export the table with ExportFormat DYNAMODB_JSON and ExportType FULL_EXPORT.",
             )
+        fields = {"exportTime": str, "itemCount": int}
+        require(f"{self._prefix}/{_SUMMARY}", self._side, summary, fields, _NO_EXPORT)
         return summary
 
     def _batches(self, summary: Mapping[str, Any], wanted: Wanted | None) -> Iterator[Batch]:
@@ -141,7 +148,9 @@ class DynamoExport:
         name = f"{self._prefix}/manifest-files.json"
         with closing(self._bucket.open(name)) as file:
             for line in file:
-                yield json_object(name, self._side, line)
+                entry = json_object(name, self._side, line)
+                require(name, self._side, entry, {"dataFileS3Key": str, "itemCount": int}, _NO_EXPORT)
+                yield entry
 
     def _json(self, name: str) -> dict[str, Any]:
         name = f"{self._prefix}/{name}"

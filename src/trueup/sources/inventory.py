@@ -26,7 +26,7 @@ from trueup.sources.documents import (
     fetched,
     in_batches,
 )
-from trueup.sources.manifests import Hashed, changed, check_instant, json_object
+from trueup.sources.manifests import Hashed, changed, check_instant, json_object, require
 from trueup.sources.objects import Bucket, whole
 from trueup.sources.parquet import read_parquet
 
@@ -35,6 +35,9 @@ __all__ = ["Inventory"]
 _CHUNK = 1024 * 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AGAIN = "take the next inventory"
+_NO_INVENTORY = f"It is no inventory as S3 makes them: {_AGAIN}."
+_FIELDS = {"creationTimestamp": str, "fileSchema": str, "files": list}
+_OF_A_FILE = {"key": str, "size": int, "MD5checksum": str}
 _TRUE, _FALSE = {True, "true"}, {False, "false"}
 
 Listed = Iterator[tuple[int, Document | Unread]]
@@ -100,12 +103,9 @@ class Inventory:
                 remedy=f"It was changed, or not yet written whole: {_AGAIN}.",
             )
         manifest = json_object(name, self._side, data)
-        for field in ("creationTimestamp", "fileSchema", "files"):
-            if field not in manifest:
-                raise SourceError(
-                    f"{name}, of the {self._side}, has no {field}.",
-                    remedy=f"It is no inventory as S3 makes them: {_AGAIN}.",
-                )
+        require(name, self._side, manifest, _FIELDS, _NO_INVENTORY)
+        for entry in manifest["files"]:
+            require(name, self._side, entry, _OF_A_FILE, _NO_INVENTORY)
         if manifest.get("fileFormat") not in ("CSV", "Parquet"):
             raise SourceError(
                 f"The inventory {self._prefix}, the {self._side}, is in {manifest.get('fileFormat')}.",

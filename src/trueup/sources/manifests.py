@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import IO, Any
 
 from trueup.errors import SourceError
 from trueup.model.reconcile import Side
 
-__all__ = ["Hashed", "changed", "check_instant", "json_object"]
+__all__ = ["Hashed", "changed", "check_instant", "instant", "json_object", "require"]
 
 _CHUNK = 1024 * 1024
 
@@ -54,6 +55,27 @@ def json_object(name: str, side: Side, data: bytes) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise SourceError(f"{name}, of the {side}, is no JSON object.")
     return document
+
+
+def require(
+    name: str, side: Side, document: Mapping[str, Any], fields: Mapping[str, type], what: str
+) -> None:
+    """SourceError where a manifest, or a line of one, lacks a field or has it with another type."""
+    for field, kind in fields.items():
+        if not isinstance(document.get(field), kind):
+            has = f"{field} {document[field]!r}" if field in document else f"no {field}"
+            raise SourceError(f"{name}, of the {side}, has {has}.", remedy=what)
+
+
+def instant(name: str, side: Side, text: str, what: str) -> datetime:
+    """The instant in a manifest. Raises SourceError."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise SourceError(f"{name}, of the {side}, is of {text!r}, which is no instant.", remedy=what)
+    return found
 
 
 def check_instant(what: str, taken: datetime, as_of: datetime | None, remedy: str) -> None:
