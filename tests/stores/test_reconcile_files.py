@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import gzip
 import json
 from datetime import UTC, datetime
@@ -43,6 +44,26 @@ def test_a_truncated_gzip_is_an_error_that_names_it(moto_clients: dict[str, Any]
 
     assert Verdict.ERROR is summary.judgement.verdict
     assert "part.jsonl.gz is truncated" in summary.judgement.reasons[0]
+
+
+@pytest.mark.parametrize("left", [0, 1, 9])
+def test_a_gzip_that_is_cut_off_at_its_beginning_is_an_error(moto_clients: dict[str, Any], left: int) -> None:
+    s3 = moto_clients["s3"]
+    whole, cut = jsonl(s3, GOOD), jsonl(s3, gzip.compress(GOOD)[:left], ".jsonl.gz")
+    summary, _ = look(job(), whole, cut)
+
+    assert Verdict.ERROR is summary.judgement.verdict
+    assert "part.jsonl.gz is " in summary.judgement.reasons[0]
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_byte_order_mark_is_no_part_of_the_first_row(moto_clients: dict[str, Any], zipped: bool) -> None:
+    s3 = moto_clients["s3"]
+    data = codecs.BOM_UTF8 + GOOD
+    marked = jsonl(s3, gzip.compress(data), ".jsonl.gz") if zipped else jsonl(s3, data)
+    summary, _ = look(job(), jsonl(s3, GOOD), marked)
+
+    assert Verdict.CLEAN is summary.judgement.verdict
 
 
 def test_a_line_that_is_cut_off_is_a_finding_that_names_it(moto_clients: dict[str, Any]) -> None:
@@ -101,6 +122,10 @@ def export(client: Any, change: dict[str, Any], *lines: Any) -> DynamoExport:
         ({"outputFormat": "ION"}, "is no full export in DynamoDB JSON"),
         ({"exportType": "INCREMENTAL_EXPORT"}, "is no full export in DynamoDB JSON"),
         ({"dataFileS3Key": "elsewhere/AWSDynamoDB/01/data/none.json.gz"}, "none.json.gz cannot be read"),
+        ({"exportTime": "yesterday"}, "manifest-summary.json, of the target, is of 'yesterday'"),
+        ({"exportTime": "2026-07-06T01:00:00"}, "which is no instant"),
+        ({"exportTime": None}, "manifest-summary.json, of the target, has exportTime None"),
+        ({"dataFileS3Key": 5}, "manifest-files.json, of the target, has dataFileS3Key 5"),
     ],
 )
 def test_an_export_that_is_not_whole_is_an_error(

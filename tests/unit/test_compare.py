@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,8 @@ def test_the_common_prefix_ends_at_the_first_byte_that_differs(
 
 # Reading.
 
+DEEP = reduce(lambda inner, _: [inner], range(900), list[Any]())  # Python reads it, and cannot go through it
+NO_DOCUMENT = "other text, and too deep or too large to compare as a document"
 READ = [
     ("integer", {}, 5, b"5"),
     ("integer", {}, Decimal("5.0"), b"5"),
@@ -112,6 +115,7 @@ READ = [
     ("bytes", {"encoding": "hex"}, "\\x00ff", rb"\\x00ff"),
     ("bytes", {}, "A", None),
     ("json", {}, {"b": Decimal("1.0"), "a": [None, True]}, b'{"a":[null,true],"b":1}'),
+    ("json", {}, DEEP, None),
     ("decimal", {}, None, NULL),
     ("decimal", {}, Missing, ABSENT),
 ]
@@ -123,6 +127,10 @@ def test_a_value_is_read_as_its_type_or_not_at_all(
 ) -> None:
     read = reader(column(kind, truth=reading), Side.TRUTH)(value)
     assert is_unreadable(read) if field is None else field == read
+
+
+def test_a_number_of_more_digits_than_python_writes_is_unreadable() -> None:
+    assert is_unreadable(reader(column("integer"), Side.TRUTH)(10**5_000))
 
 
 # Comparing.
@@ -165,6 +173,8 @@ ALIKE = [
     ("timestamp", {"tolerance": "1"}, b"infinity", b"2013-01-05 12:00:00+00", "other value"),
     ("json", {}, b'{"a": 1.0, "b": [true]}', b'{"b":[true],"a":1}', None),
     ("json", {}, b'{"a": true}', b'{"a": 1}', "other value"),
+    ("json", {}, b"[" * 900 + b"]" * 900, b"1", NO_DOCUMENT),
+    ("json", {}, b"1e9999999999999999999", b"1", NO_DOCUMENT),
     ("decimal", {}, rb"\?x", rb"\?x", "unreadable in truth and target: no decimal"),
     ("decimal", {}, rb"\?x", b"1", "unreadable in truth: no decimal"),
     ("text", {"compared": False}, b"a", b"b", None),

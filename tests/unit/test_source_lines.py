@@ -46,6 +46,7 @@ OTHERS = [
     *(b' {"id":1}', b'{"id":1} ', b'{"id":1}\r', b"\xef\xbb\xbf{}", b"[" * 100_000),
     *(b'{"id":NaN}', b'{"id":1,"v":"\xff"}', b'{"id":1,"v":"\t"}', b'{"id":1,"v":"\\ud800"}'),
     *(b'{"id":1,"amount":1.10}', b'{"id":9007199254740993,"amount":0.100000000000000001}'),
+    *(b'{"id":1,"amount":1e9999999999999999999}', b'\xa0{"id":1}', b'\x0b{"id":1}', b'\t{"id":1}\r'),
     *(b'{"id":12345678901234567890123}', b'{"id":1,"id":2}', b'{"id":1.0,"amount":1e9999}'),
     # Each is no object, and several together would be one, or as many as there are lines.
     *(b'{"id":1,"a":[{}', b"{}]}", b'{"id":1', b'"v":"a"}', b'{"id":[1', b"2]}", b"{},{}"),
@@ -57,11 +58,10 @@ def alone(number: int, raw: bytes) -> Iterator[tuple[int, bytes | None]]:
     """What must be told of a line: its number and canonical line, None for one that cannot be read."""
     try:
         text = raw.decode()
-        text = text.removesuffix("\r\n") if text.endswith("\r\n") else text.removesuffix("\n")
         document = json.loads(text, parse_float=Decimal, parse_constant=int)
-    except (ValueError, RecursionError):
+    except (ValueError, ArithmeticError, RecursionError):
         document = None
-    if isinstance(document, dict) and text.startswith("{") and text.endswith("}"):
+    if isinstance(document, dict):
         yield number, line_maker(LAYOUT, Side.TRUTH)(document)
     elif raw.strip():
         yield number, None

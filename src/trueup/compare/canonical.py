@@ -54,7 +54,7 @@ def reader(column: Column, side: Side, absent: bytes = ABSENT) -> Read:
     def read(value: Any) -> bytes:
         try:
             return of_type(value)
-        except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError):
+        except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError):
             # Nearly all values are some: what is none is told here, and costs the others nothing.
             if value is None:
                 return NULL

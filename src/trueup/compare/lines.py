@@ -52,7 +52,11 @@ def unescape(field: bytes) -> bytes:
 
 def unreadable(value: object) -> bytes:
     """The field of a value that is not of its type: its text, cut short."""
-    return UNREADABLE + escape(str(value)[:_SHOWN].encode("utf-8", "backslashreplace"))
+    try:
+        text = str(value)
+    except (ValueError, RecursionError):  # an integer of more digits, or a document deeper, than Python shows
+        text = f"a value of type {type(value).__name__} that is too large to show"
+    return UNREADABLE + escape(text[:_SHOWN].encode("utf-8", "backslashreplace"))
 
 
 def is_unreadable(line: bytes) -> bool:

@@ -5,6 +5,7 @@ Where the name of a text ends in .gz it is unzipped.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -198,7 +199,7 @@ class ObjectRows:
             yield from make(name, numbers, table)
 
     def _json(self, name: str, raw: IO[bytes], make: Make) -> Iterator[Batch]:
-        return read_json(name, unzipped(name, raw), make)
+        yield from read_json(name, unzipped(name, raw), make)
 
     def _csv(self, name: str, raw: IO[bytes], make: Make) -> Iterator[Batch]:
         csv.field_size_limit(_FIELD_MOST)
@@ -274,9 +275,20 @@ def _as_documents(
 
 
 def unzipped(name: str, raw: IO[bytes]) -> io.BufferedReader:
-    """A file of text, unzipped where its name says that it is a gzip."""
-    file: Any = gzip.GzipFile(fileobj=raw) if name.endswith(".gz") else raw
-    return io.BufferedReader(file, _CHUNK)
+    """A file of text without a byte order mark, unzipped where its name says that it is a gzip.
+
+    EOFError where it should be a gzip and has no byte: even one of nothing has 20.
+    """
+    file: Any = raw
+    if name.endswith(".gz"):
+        file = io.BufferedReader(file, _CHUNK)
+        if not file.peek(1):
+            raise EOFError("it is empty, which no gzip is")
+        file = gzip.GzipFile(fileobj=file)
+    text = io.BufferedReader(file, _CHUNK)
+    if text.peek(3).startswith(codecs.BOM_UTF8):
+        text.read(len(codecs.BOM_UTF8))
+    return text
 
 
 def whole(rows: Iterator[Numbered], name: str) -> Iterator[Numbered]:
@@ -323,7 +335,7 @@ def _objects(lines: bytes) -> Sequence[Document] | None:
     try:
         texts = lines.removesuffix(b"\n").decode().split("\n")
         documents, ends = zip(*[_SCAN(text, 0) for text in texts], strict=True)
-    except (StopIteration, ValueError, RecursionError):
+    except (StopIteration, *_NO_JSON):
         return None
     whole = all(map(operator.eq, ends, map(len, texts))) and set(map(type, documents)) == {dict}
     return documents if whole else None
@@ -333,15 +345,17 @@ def _one_by_one(name: str, first: int, lines: bytes) -> Iterator[tuple[int, Docu
     """The same of lines of which one at least is blank or no object."""
     for number, raw in enumerate(io.BytesIO(lines), first):
         try:
-            text = raw.decode()
+            text = raw.decode().strip(_BLANKS)
             document, end = _SCAN(text, 0)
-            if type(document) is dict and text[end:] in _ENDS:
+            if type(document) is dict and end == len(text):
                 yield number, document
                 continue
             what = "no JSON object" if type(document) is not dict else "more than a JSON object"
         except StopIteration:
             what = "no JSON"
-        except (ValueError, RecursionError) as error:
+        except ArithmeticError:
+            what = "a number whose exponent is too large"
+        except _NO_JSON as error:
             what = f"no JSON: {getattr(error, 'msg', error)}"
         if raw.isspace():
             continue
@@ -354,6 +368,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-_ENDS = frozenset({"", "\n", "\r\n"})
+_BLANKS = " \t\r\n"  # what JSON allows around a value
+_NO_JSON = (ValueError, ArithmeticError, RecursionError)  # of which one is an exponent that no Decimal has
 _DECODER: Any = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant)
 _SCAN = _DECODER.scan_once  # what `decode` calls between two searches for blanks, which cost as much as it

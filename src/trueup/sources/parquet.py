@@ -299,7 +299,7 @@ def _document(text: str | bytes) -> Any:
     """What a text holds; a text that is no JSON as bytes, which no document is."""
     try:
         return json.loads(text, parse_float=Decimal, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
+    except (ValueError, ArithmeticError, RecursionError):
         return text if isinstance(text, bytes) else text.encode()
 
 
