@@ -57,6 +57,17 @@ def untouched(world: World) -> bool:
     return no_writer and drifted() == world.rows["target"]
 
 
+@pytest.mark.parametrize(("asked", "deleted"), [("asked", "1 rows"), ("refused", "0 rows")])
+def test_the_gate_shows_what_will_be_changed_where_and_by_which_code(asked: str, deleted: str) -> None:
+    world, run, _, _ = waiting(repair={"deletes": asked})
+    (gate,) = Client(api_of(world)).get(f"/runs/{run.run_id}/gates")["gates"]
+    facts = {fact["name"]: fact["value"] for fact in gate["facts"]}
+    assert "DRIFT" == facts["verdict"]
+    assert ("1 rows", deleted) == (facts["puts"], facts["deletes"])
+    assert facts["writes"].startswith(f"{run.target}, each row only where both sides are still")
+    assert f"{WRITE.task_definition} {WRITE.image_digest}" == facts["code"]
+
+
 def test_what_a_second_person_approved_is_repaired_and_verified() -> None:
     world, run, execution, gate = waiting()
     report = world.artifacts.store.get(comparison_key(run.run_id, "json"))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from trueup.artifacts import Artifacts, repair_key
 from trueup.errors import ArtifactError
@@ -14,7 +13,8 @@ from trueup.model.counters import Counters
 from trueup.model.gate import Canary, Gate, SubjectKind
 from trueup.model.ledger import Run
 from trueup.model.plan import Plan
-from trueup.model.repair import RepairReport
+from trueup.model.reconcile_report import ReconcileReport
+from trueup.model.repair import Action, RepairReport, confirmed, deletes
 from trueup.model.states import Phase
 from trueup.model.view import Fact, GateView
 
@@ -56,7 +56,9 @@ class GateViews:
 
     def _told(self, run: Run, gate: Gate, data: bytes) -> Iterator[Fact]:
         if gate.kind is SubjectKind.REPORT:
-            yield from _of_report(json.loads(data))
+            report = ReconcileReport.model_validate_json(data)
+            yield from _of_report(report)
+            yield from _of_its_repair(run, self._artifacts.plan_of(run), report)
             return
         if gate.kind is SubjectKind.UNDO:
             yield from _of_repair(RepairReport.model_validate_json(data))
@@ -85,7 +87,7 @@ class GateViews:
             yield _fact("takes", f"{estimate.wall_minutes:.0f} minutes with {estimate.tasks:,} tasks")
         yield _fact("writes", f"{run.target}, guard {run.guard.value}")
         yield _fact("cannot prevent", run.guard.cannot_prevent)
-        yield _fact("code", f"{plan.write_code.task_definition} {plan.write_code.image_digest}")
+        yield _code(plan)
         yield _fact("parameters", json.dumps(plan.params, ensure_ascii=False))
 
     def _rehearsed(self, run: Run) -> Iterator[Fact]:
@@ -103,13 +105,25 @@ def _of_canary(canary: Canary) -> Iterator[Fact]:
         yield _fact(one.partition_id, f"{one.status.value}: {_records(one.records)}")
 
 
-def _of_report(report: Mapping[str, Any]) -> Iterator[Fact]:
+def _of_report(report: ReconcileReport) -> Iterator[Fact]:
     """Its verdict, and whatever it counted."""
-    yield _fact("verdict", report.get("verdict", "none"))
-    for reason in report.get("reasons", [])[:5]:
+    yield _fact("verdict", report.verdict)
+    for reason in report.reasons[:5]:
         yield _fact("reason", reason)
-    for line in report.get("states", []):
-        yield _fact(f"{line['state']} {line['kind']}".lower(), f"{line['findings']:,}")
+    for line in report.states:
+        yield _fact(f"{line.state} {line.kind}".lower(), f"{line.findings:,}")
+
+
+def _of_its_repair(run: Run, plan: Plan, report: ReconcileReport) -> Iterator[Fact]:
+    """What is changed once the report is approved, where, and by which code."""
+    assert plan.job.kind == "reconcile"  # as its run has such a gate
+    assert plan.job.repair is not None
+    found = confirmed(report)
+    deleted = found[Action.DELETE] if deletes(report, plan.job.repair) else 0
+    yield _fact("puts", f"{found[Action.INSERT] + found[Action.UPDATE]:,} rows")
+    yield _fact("deletes", f"{deleted:,} rows")
+    yield _fact("writes", f"{run.target}, each row only where both sides are still as they are reported")
+    yield _code(plan)
 
 
 def _of_repair(report: RepairReport) -> Iterator[Fact]:
@@ -124,6 +138,10 @@ def _records(records: Counters) -> str:
         f"read {records.read:,}, skipped {records.skipped:,}, rejected {records.rejected:,}, "
         f"written {records.written:,}, unchanged {records.unchanged:,}, refused {records.refused:,}"
     )
+
+
+def _code(plan: Plan) -> Fact:
+    return _fact("code", f"{plan.write_code.task_definition} {plan.write_code.image_digest}")
 
 
 def _fact(name: str, value: object) -> Fact:
