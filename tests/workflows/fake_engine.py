@@ -181,7 +181,7 @@ class FakeEngine:
 
     def _signal(self, request: Request, number: signal.Signals) -> Response:
         found = self._of(request)
-        if found is None or found.process is None or found.done.is_set():
+        if found is None or found.process is None or found.done.is_set() or "SIGKILL" in found.told:
             return _error(409, "container is not running")
         found.told.append(number.name)
         os.killpg(found.process.pid, number)
