@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
+from pydantic import ValidationError
+
 from trueup.artifacts import Artifacts, repair_key
 from trueup.errors import ArtifactError
 from trueup.ledger import Ledger
@@ -53,6 +55,8 @@ class GateViews:
             return list(self._told(run, gate, data))
         except ArtifactError as changed:
             return [Fact(name="changed", value=str(changed))]
+        except ValidationError as other:
+            return [_fact("unreadable", f"Not in the form of this version: {other}")]
 
     def _told(self, run: Run, gate: Gate, data: bytes) -> Iterator[Fact]:
         if gate.kind is SubjectKind.REPORT:
