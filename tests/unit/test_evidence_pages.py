@@ -13,13 +13,13 @@ from trueup.artifacts import evidence_key
 from trueup.artifacts.store import place
 from trueup.cli import main
 from trueup.model.base import sha256
-from trueup.model.evidence import CheckedEvidence, Evidence
+from trueup.model.evidence import CheckedEvidence
 from trueup.reporting import Reports
 
 from .api_cases import Client, api_of, event_of
 from .api_server import be, serving
 from .handler_world import World
-from .test_cli_evidence import files
+from .test_cli_evidence import files, manifest
 from .test_handlers_repair import approve, waiting
 
 IN_MANIFEST, IN_A_PART = 3, 4
@@ -43,10 +43,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 def run_id(world: World) -> str:
     ((found, _),) = world.ledger.runs.newest()
     return found
-
-
-def manifest(world: World, run_id: str) -> Evidence:
-    return Evidence.model_validate_json(world.artifacts.store.get(evidence_key(run_id)))
 
 
 def lines(world: World, run_id: str) -> list[dict[str, Any]]:

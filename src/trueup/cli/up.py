@@ -26,6 +26,13 @@ _BETWEEN_LOOKS = 2.0
 
 EXAMPLE = "trueup up --flights"
 
+TimeScale = Annotated[
+    float,
+    typer.Option(
+        metavar="FACTOR", envvar="WAIT_TIME_SCALE", help="For waits and retries of machines, not for limits."
+    ),
+]
+
 
 def command(
     as_json: Json = False,
@@ -47,14 +54,7 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", envvar="SFN_MOCK_CONFIG", help="Answers for machines, by test case."),
     ] = None,
-    time_scale: Annotated[
-        float,
-        typer.Option(
-            metavar="FACTOR",
-            envvar="WAIT_TIME_SCALE",
-            help="For waits and retries of machines, not for limits.",
-        ),
-    ] = 1.0,
+    time_scale: TimeScale = 1.0,
     flights: Annotated[bool, typer.Option(help="Put the year of flights of the demo into S3.")] = False,
     jobs: Annotated[
         Path,
@@ -88,14 +88,19 @@ def command(
     with stack(options, note=partial(say, aside=True)) as up:
         if flights:
             say(f"{put_days(up.client('s3'), FLIGHTS_BUCKET, days())} days of flights are in S3.", aside=True)
-        if as_json:
-            print_json(_told(up))
-        else:
-            print("\n".join(_lines(_told(up))))
-        sys.stdout.flush()
-        say("The stack is up. Ctrl-C ends it.", aside=True)
+        _tell_where(up, as_json=as_json)
         with suppress(KeyboardInterrupt):
             stay(up.parts, jobs, deployed)
+
+
+def _tell_where(up: Stack, *, as_json: bool) -> None:
+    """On standard output, at once: whoever started the command may read from a pipe."""
+    if as_json:
+        print_json(_told(up))
+    else:
+        print("\n".join(_lines(_told(up))))
+    sys.stdout.flush()
+    say("The stack is up. Ctrl-C ends it.", aside=True)
 
 
 def stay(parts: Parts, jobs: Path, deployed: Mapping[Path, bytes]) -> None:
